@@ -1,0 +1,92 @@
+# Python 3.11 and a Java of 17 or newer are all that must be there. Everything else goes into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SHELL := /bin/bash
+# What `make cluster` and its test run besides Python and Java.
+CLUSTER_PACKAGES := postgresql redis-server nginx-light curl openssl iproute2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test test-fast test-faults lint types imports fmt bench clean lock java cluster cluster-status cluster-down secrets packages
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+demo: $(READY) java ## three days of very different volume through a real Airflow and a real Spark (DEMO_ARGS="--keep")
+	@$(BIN)/airflow-abs demo $(DEMO_ARGS)
+
+test: lint types imports java packages ## everything that must hold: lint, types, layers, all tests (TEST_ARGS="-x")
+	$(BIN)/pytest $(TEST_ARGS)
+
+test-fast: $(READY) ## the tests that need neither Spark nor Airflow services
+	$(BIN)/pytest -m "not spark and not services" $(TEST_ARGS)
+
+test-faults: $(READY) java ## 100 seeded faults on real services, counted (FAULTS_ARGS="--seed 7 --faults 20"); the short part is in `make test`
+	@mkdir -p build
+	$(BIN)/python -m tests.faults.suite --json build/faults.json $(FAULTS_ARGS)
+
+lint: $(READY) ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY) ## mypy --strict on the package
+	$(BIN)/mypy
+
+imports: $(READY) ## the layers hold
+	$(BIN)/lint-imports
+
+fmt: $(READY) ## format, and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) java ## the demo's days ten times as large, with numbers as JSON in build/bench.json
+	@mkdir -p build
+	$(BIN)/airflow-abs demo --scale 1 --json build/bench.json $(BENCH_ARGS)
+
+cluster: $(READY) java packages ## the cluster of docker-compose.yaml as processes of this host (CLUSTER_ARGS="--folder DIR")
+	@$(BIN)/airflow-abs cluster up $(CLUSTER_ARGS)
+
+cluster-status: $(READY) ## ask every service of the cluster how it is
+	@$(BIN)/airflow-abs cluster status $(CLUSTER_ARGS)
+
+cluster-down: $(READY) ## end the cluster; its data stay
+	@$(BIN)/airflow-abs cluster down $(CLUSTER_ARGS)
+
+secrets: ## passwords and a certificate for docker-compose.yaml: .env and docker/secrets/; what is there stays
+	@$(PYTHON) -m airflow_abs.cli.cluster_secrets
+
+# Without root: the command itself says what is missing.
+packages: $(READY)
+	@if ! $(BIN)/python -c 'from airflow_abs.cli.cluster_folder import check_host; check_host()' 2>/dev/null \
+	    && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq || true; \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(CLUSTER_PACKAGES) >/dev/null; \
+	fi
+
+lock: ## newest versions that pyproject.toml allows, into requirements.lock
+	rm -rf build/lock
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --upgrade 'pip>=25.1' hatchling editables
+	build/lock/bin/pip install --group dev '.[demo,cluster]'
+	{ head -n 1 requirements.lock; build/lock/bin/pip freeze --all --exclude airflow-abs --exclude pip; } > build/requirements.lock
+	mv build/requirements.lock requirements.lock
+	rm -rf build/lock
+
+clean: ## remove the environment and what was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis htmlcov
+
+# The lock names every version, so nothing is resolved: the same environment on every day.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {sys.version.split()[0]}; call make PYTHON=python3.11")'
+	@echo "making $(VENV) from requirements.lock (some minutes)"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --no-deps -r requirements.lock
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/pip check
+	@touch $@
+
+java: $(READY)
+	@$(BIN)/python -c 'from airflow_abs.spark.java import find_java_home; find_java_home()' 2>&1 | tail -n 1 >&2; exit $${PIPESTATUS[0]}

@@ -1,0 +1,30 @@
+"""Flink's adaptive batch scheduler for Airflow and Spark.
+
+The three names of a DAG file are loaded on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_abs.exchange.files import Files
+    from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
+    from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AdaptiveSparkJob": "airflow_abs.task_groups.adaptive_spark",
+    "AdaptiveSparkOperator": "airflow_abs.operators.adaptive_spark",
+    "Files": "airflow_abs.exchange.files",
+}
+
+__all__ = ["AdaptiveSparkJob", "AdaptiveSparkOperator", "Files", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,209 @@
+"""The console script `airflow-abs`. Each command's imports are in its function, so that `--help` is instant."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from airflow_abs.cli.cluster import add_cluster
+from airflow_abs.cli.run_commands import add_run_commands
+from airflow_abs.exchange.errors import ExchangeError
+
+DEMO_DATES = "2026-01-01,2026-01-02,2026-01-03"
+DEMO_SCALE = 0.1
+
+_EXAMPLES = """examples:
+  airflow-abs demo                                   three days through a real Airflow and a real Spark
+  airflow-abs demo --keep                            the same, and leave the Airflow UI up
+  airflow-abs demo --cluster                         the same on PostgreSQL, Celery and a Spark cluster
+  airflow-abs demo --dag diamond --json demo.json    another example DAG; the numbers as data
+  airflow-abs generate --out /data/lake --dates 2026-01-01,2026-01-02,2026-01-03 --scale 1
+  airflow-abs server status                          the Spark server that this host's tasks share
+  airflow-abs cluster up                             Airflow on PostgreSQL and a Spark cluster, as processes here
+  airflow-abs runs --exchange /data/exchange         what an exchange holds
+  airflow-abs explain daily_revenue --exchange ...   the newest run: bytes, rules, ranges, attempts
+  airflow-abs explain dags/daily_revenue.py          its graph, before anything ran
+  airflow-abs replay daily_revenue --exchange ... --target-bytes 256MB     decide it again, offline
+  airflow-abs gc --older-than 7d --dry-run           what old runs have left in the exchange
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit status: 0 all right, 1 it went wrong, 2 wrong arguments, 130 Ctrl-C."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 2
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        print("interrupted; everything that was started has been ended", file=sys.stderr)
+        return 130
+    except (ValueError, OSError, RuntimeError, ExchangeError) as error:
+        print(f"airflow-abs: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="airflow-abs",
+        description="Adaptive batch scheduling for Airflow and Spark: try it, make data for it, look after it.",
+        epilog=_EXAMPLES,
+        formatter_class=formatter,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _add_demo(commands)
+    _add_generate(commands)
+    _add_server(commands)
+    _add_gc(commands)
+    add_run_commands(commands)
+    add_cluster(commands, _dags_folder())
+    return parser
+
+
+def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="run days of very different volume through a real Airflow and a real Spark, and check the results",
+        description="Starts Airflow (SQLite, LocalExecutor) and an embedded Spark in a temporary folder, makes data, "
+        "runs the example DAGs for each date, shows what was decided and why, and compares the output with DuckDB's. "
+        "Ends everything that it started, also after Ctrl-C. Exit status 0 only if all was right.",
+    )
+    demo.add_argument("--dates", type=_dates, default=DEMO_DATES, help="days, with commas (default: %(default)s)")
+    demo.add_argument("--scale", type=float, default=DEMO_SCALE, help="TPC-H scale factor (default: %(default)s)")
+    demo.add_argument(
+        "--dag", action="append", metavar="DAG_ID", help="example DAG (default: daily_revenue); again for more; `all`"
+    )
+    demo.add_argument(
+        "--hot-day", type=date.fromisoformat, metavar="DATE", help="day on which one customer has 40 %% of the orders"
+    )
+    demo.add_argument(
+        "--dags-folder", type=Path, default=_dags_folder(), help="where the example DAGs are (default: %(default)s)"
+    )
+    demo.add_argument(
+        "--cluster",
+        action="store_true",
+        help="on the cluster of `airflow-abs cluster`: PostgreSQL, Celery, two workers",
+    )
+    demo.add_argument("--keep", action="store_true", help="leave the UI up, print its address and wait for Ctrl-C")
+    demo.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to this file as well")
+    demo.set_defaults(run=_demo)
+
+
+def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    generate = commands.add_parser(
+        "generate",
+        help="make daily order files: TPC-H rows, days that differ 20-fold and more, one with a hot key",
+        description="Writes customers/ and orders/ds=<date>/ as Parquet. Any three days in a row differ at least "
+        "20-fold. A day is the same whenever it is made; what is there already, made with the same parameters, is left "
+        "alone.",
+    )
+    generate.add_argument("--out", type=Path, required=True, help="folder to write to")
+    generate.add_argument("--dates", type=_dates, required=True, help="days, with commas: 2026-01-01,2026-01-02")
+    generate.add_argument("--scale", type=float, default=DEMO_SCALE, help="TPC-H scale factor (default: %(default)s)")
+    generate.add_argument(
+        "--hot-day",
+        default="last",
+        metavar="DATE",
+        help="day on which one customer has 40 %% of the orders; `last` (default) or `none`",
+    )
+    generate.set_defaults(run=_generate)
+
+
+def _add_server(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    server = commands.add_parser(
+        "server",
+        help="look at or stop the embedded Spark server of this host",
+        description="The embedded Spark Connect server is started by the first task that needs it and shared by all.",
+    )
+    server.add_argument("action", choices=["status", "stop"])
+    server.add_argument("--folder", type=Path, help="its state folder (default: the one of this host's Airflow)")
+    server.set_defaults(run=_server)
+
+
+def _add_gc(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    gc = commands.add_parser(
+        "gc",
+        help="delete what runs that are long over have left in the exchange",
+        description="Deletes the folders of jobs in which no file has changed for a while and whose run is neither "
+        "queued nor running. To be run on a host of Airflow: it asks Airflow's database.",
+    )
+    gc.add_argument("--older-than", default="7d", metavar="AGE", help="90s, 30m, 12h, 7d (default: %(default)s)")
+    gc.add_argument("--exchange", metavar="URI", help="default: the one that Airflow is configured with")
+    gc.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    gc.set_defaults(run=_gc)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from airflow_abs.cli.demo import DemoOptions, run_demo
+    from airflow_abs.cli.oracle import QUERIES
+    from airflow_abs.cli.terminal import Terminal
+
+    dag_ids = tuple(dict.fromkeys(options.dag or ["daily_revenue"]))
+    chosen = DemoOptions(
+        dates=options.dates,
+        scale=options.scale,
+        dag_ids=tuple(QUERIES) if "all" in dag_ids else dag_ids,
+        dags_folder=options.dags_folder.absolute(),
+        hot_day=options.hot_day,
+        keep=options.keep,
+        json_file=options.json,
+        cluster=options.cluster,
+    )
+    with Terminal() as terminal:
+        return 0 if run_demo(chosen, terminal) else 1
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from airflow_abs.cli.generate import DataSpec, generate
+    from airflow_abs.cli.terminal import Terminal
+
+    match options.hot_day:
+        case "last":
+            hot_day = options.dates[-1]
+        case "none":
+            hot_day = None
+        case day:
+            hot_day = date.fromisoformat(day)
+    with Terminal() as terminal:
+        made = generate(DataSpec(options.out.absolute(), options.dates, options.scale, hot_day), terminal.step)
+        fresh = sum(dataset.fresh for dataset in made)
+        terminal.step(f"{fresh} made, {len(made) - fresh} there already, in {options.out}")
+    return 0
+
+
+def _server(options: argparse.Namespace) -> int:
+    from airflow_abs.cli.server import show_status, stop_server
+    from airflow_abs.hooks.adaptive_spark import embedded_folder
+
+    folder = options.folder or embedded_folder()
+    return show_status(folder) if options.action == "status" else stop_server(folder)
+
+
+def _gc(options: argparse.Namespace) -> int:
+    from airflow_abs.cli.gc import collect_garbage, parse_duration
+
+    return collect_garbage(options.exchange, parse_duration(options.older_than), dry_run=options.dry_run)
+
+
+def _dates(text: str) -> tuple[date, ...]:
+    try:
+        return tuple(date.fromisoformat(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{error}; expected days with commas, for example 2026-01-01,2026-01-02"
+        ) from error
+
+
+def _dags_folder() -> Path:
+    """`dags/` of the source tree that this package runs from."""
+    return Path(__file__).parents[2] / "dags"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

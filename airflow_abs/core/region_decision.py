@@ -1,0 +1,273 @@
+"""The decision for one region, which is one mapped Airflow task: how many subtasks, and what each of them reads.
+
+Bytes in, ranges and reasons out. The decision is a value: it can be printed, stored as JSON and read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.explain import Clamp, Decision, format_bytes, format_count
+from airflow_abs.core.parallelism import divide_up
+from airflow_abs.core.ranges import IndexRange, cut_by_bytes, split_by_count
+from airflow_abs.core.region_inputs import BlockingInput, RegionInputs, RegionOptions, SourceInput
+from airflow_abs.core.region_parallelism import RegionParallelism, decide_region_parallelism
+from airflow_abs.core.sources import assign_splits
+
+__all__ = [
+    "BlockingInput",
+    "InputSummary",
+    "RegionDecision",
+    "RegionOptions",
+    "SourceInput",
+    "SubtaskAssignment",
+    "decide_region",
+]
+
+_FORMAT_VERSION = 1
+_DESCRIBED_SUBTASKS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class InputSummary:
+    """One input in numbers. `kind` is its partitioning or `source`; `parts` are producer subtasks or splits."""
+
+    name: str
+    kind: str
+    bytes: int
+    parts: int
+    subpartitions: int | None = None
+
+    def __str__(self) -> str:
+        size = format_bytes(self.bytes)
+        match self.kind:
+            case "source":
+                return f"source {self.name}: {size} in {format_count(self.parts, 'split')}"
+            case "broadcast":
+                return f"input {self.name} (broadcast): {size}, read whole by every subtask"
+        place = f"from {format_count(self.parts, 'subtask')} in {format_count(self.subpartitions or 0, 'subpartition')}"
+        return f"input {self.name} ({self.kind}): {size} {place}"
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskAssignment:
+    """What one subtask reads besides the broadcast inputs.
+
+    `subpartitions` holds for all partitioned inputs alike, None if there are none. `splits` are indices by source name.
+    `bytes` are those of its subpartitions and splits.
+    """
+
+    index: int
+    subpartitions: IndexRange | None
+    splits: Mapping[str, tuple[int, ...]]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegionDecision(Decision):
+    """Number of subtasks of one region, why, and what each subtask reads."""
+
+    region: str
+    parallelism: int
+    clamps: tuple[Clamp, ...]
+    options: RegionOptions
+    inputs: tuple[InputSummary, ...]
+    subtasks: tuple[SubtaskAssignment, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes that all subtasks together read, broadcast inputs not counted."""
+        return sum(subtask.bytes for subtask in self.subtasks)
+
+    @property
+    def broadcast_bytes(self) -> int:
+        """Bytes that every subtask reads on top of its own."""
+        return sum(entry.bytes for entry in self.inputs if entry.kind == "broadcast")
+
+    @property
+    def max_over_mean(self) -> float:
+        """Bytes of the largest subtask over the mean; 1.0 is perfectly even (also when there is nothing to read)."""
+        total = self.total_bytes
+        return max(subtask.bytes for subtask in self.subtasks) * self.parallelism / total if total else 1.0
+
+    def describe(self) -> str:
+        """For people: the number and its reason first, then what it rests on, then who reads what."""
+        options, bounds = self.options, self.options.bounds
+        lines = [
+            f"{self.region}: {self.reason}",
+            f"  rule {self.rule}, target {format_bytes(options.target_bytes)}, {bounds}",
+            *(f"  bound {clamp}" for clamp in self.clamps),
+            *(f"  {entry}" for entry in self.inputs),
+            f"  largest subtask {self.max_over_mean:.2f} times the mean",
+            *(f"  {_describe_subtask(subtask)}" for subtask in self.subtasks[:_DESCRIBED_SUBTASKS]),
+        ]
+        if self.parallelism > _DESCRIBED_SUBTASKS:
+            lines.append(f"  ... and {format_count(self.parallelism - _DESCRIBED_SUBTASKS, 'more subtask')}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values. Ranges are stored as their cut points, so 1,024 subtasks take some 20 KB."""
+        spans = [subtask.subpartitions for subtask in self.subtasks if subtask.subpartitions is not None]
+        return {
+            "version": _FORMAT_VERSION,
+            "region": self.region,
+            "parallelism": self.parallelism,
+            "rule": self.rule,
+            "reason": self.reason,
+            "clamps": [clamp.to_json() for clamp in self.clamps],
+            "options": asdict(self.options),
+            "inputs": [asdict(entry) for entry in self.inputs],
+            "cuts": [0, *(span.stop for span in spans)] if spans else None,
+            "bytes": [subtask.bytes for subtask in self.subtasks],
+            "splits": {
+                entry.name: [list(subtask.splits[entry.name]) for subtask in self.subtasks]
+                for entry in self.inputs
+                if entry.kind == "source"
+            },
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RegionDecision:
+        """Inverse of `to_json`.
+
+        Raises:
+            InvalidValueError: another format version, or something is missing.
+        """
+        if data.get("version") != _FORMAT_VERSION:
+            raise InvalidValueError(
+                f"decision: expected format version {_FORMAT_VERSION}, found {data.get('version')!r}"
+            )
+        try:
+            return cls._from_current_json(data)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise InvalidValueError(
+                f"decision of region {data.get('region')!r}: incomplete or damaged ({error!r})"
+            ) from error
+
+    @classmethod
+    def _from_current_json(cls, data: Mapping[str, Any]) -> RegionDecision:
+        cuts = data["cuts"]
+        return cls(
+            region=data["region"],
+            parallelism=data["parallelism"],
+            rule=data["rule"],
+            reason=data["reason"],
+            clamps=tuple(Clamp.from_json(clamp) for clamp in data["clamps"]),
+            options=RegionOptions(**data["options"]),
+            inputs=tuple(InputSummary(**entry) for entry in data["inputs"]),
+            subtasks=tuple(
+                SubtaskAssignment(
+                    index=index,
+                    subpartitions=IndexRange(cuts[index], cuts[index + 1]) if cuts else None,
+                    splits={name: tuple(by_subtask[index]) for name, by_subtask in data["splits"].items()},
+                    bytes=size,
+                )
+                for index, size in enumerate(data["bytes"])
+            ),
+        )
+
+
+def decide_region(
+    region: str, inputs: Sequence[BlockingInput], sources: Sequence[SourceInput], options: RegionOptions
+) -> RegionDecision:
+    """Decide parallelism and ranges of one region.
+
+    There is always at least one subtask. With the `balanced` strategy no subtask reads more than the target from
+    partitioned inputs, unless it has bytes in a single subpartition only, or a bound forces it (then the reason says
+    which). The number is the fewest consecutive ranges of whole subpartitions that keep the target, so it may exceed
+    total/target; the ranges are then cut to about equal bytes, which goes beyond Flink.
+
+    Raises:
+        InvalidValueError: duplicate names, partitioned inputs with different numbers of subpartitions, or a parallelism
+            set by the user above that number.
+    """
+    known = RegionInputs(region, tuple(inputs), tuple(sources))
+    sizes = known.bytes_by_subpartition()
+    verdict = decide_region_parallelism(known, sizes, options)
+    spans = _cut(sizes, verdict)
+    own_bytes = [sum(sizes[span.start : span.stop]) for span in spans] or [0] * verdict.parallelism
+    splits = {source.name: source.split_bytes for source in known.sources}
+    subtasks = tuple(
+        SubtaskAssignment(
+            index=index,
+            subpartitions=spans[index] if spans else None,
+            splits=own_splits,
+            bytes=own_bytes[index]
+            + sum(splits[name][split] for name, picked in own_splits.items() for split in picked),
+        )
+        for index, own_splits in enumerate(assign_splits(splits, own_bytes))
+    )
+    return RegionDecision(
+        region=region,
+        parallelism=verdict.parallelism,
+        rule=verdict.rule,
+        reason=_complete_reason(verdict, subtasks, sizes, splits, options.target_bytes),
+        clamps=verdict.clamps,
+        options=options,
+        inputs=(*map(_summarise_input, known.blocking), *map(_summarise_source, known.sources)),
+        subtasks=subtasks,
+    )
+
+
+def _cut(sizes: Sequence[int], verdict: RegionParallelism) -> list[IndexRange]:
+    if not sizes:
+        return []
+    return (
+        split_by_count(len(sizes), verdict.parallelism)
+        if verdict.rule == "power_of_two"
+        else cut_by_bytes(sizes, verdict.parallelism)
+    )
+
+
+def _complete_reason(
+    verdict: RegionParallelism,
+    subtasks: Sequence[SubtaskAssignment],
+    sizes: Sequence[int],
+    splits: Mapping[str, Sequence[int]],
+    target_bytes: int,
+) -> str:
+    """Add to the rule's own words the result, the bounds that changed it, and what keeps a subtask above the target."""
+    largest = max(subtask.bytes for subtask in subtasks)
+    notes = [_describe_clamp(clamp, largest, target_bytes) for clamp in verdict.clamps]
+    fewest = divide_up(sum(sizes), target_bytes)
+    if verdict.rule == "balanced" and not verdict.clamps and 0 < fewest < verdict.parallelism:
+        notes.append(f"{fewest} would do if subpartitions could be cut")
+    if largest > target_bytes and not any(clamp.used < clamp.decided for clamp in verdict.clamps):
+        notes.append(_describe_excess(largest, sizes, splits, target_bytes))
+    return f"{verdict.reason} -> {'; '.join([format_count(verdict.parallelism, 'subtask'), *notes])}"
+
+
+def _describe_excess(largest: int, sizes: Sequence[int], splits: Mapping[str, Sequence[int]], target_bytes: int) -> str:
+    """Name the one subpartition or split that no subtask can share; failing that, the largest subtask."""
+    atoms = [(size, f"subpartition {index}") for index, size in enumerate(sizes)]
+    atoms += [(size, f"split {index} of {name}") for name, of in splits.items() for index, size in enumerate(of)]
+    size, atom = max(atoms)
+    if size > target_bytes:
+        return f"{atom} alone holds {format_bytes(size)}"
+    return f"the largest reads {format_bytes(largest)}"
+
+
+def _describe_clamp(clamp: Clamp, largest_bytes: int, target_bytes: int) -> str:
+    if clamp.used > clamp.decided:
+        return f"{clamp.name} {clamp.bound} raises {clamp.decided} to {clamp.used}"
+    if largest_bytes > target_bytes:
+        return f"{clamp.name} {clamp.bound} forces {format_bytes(largest_bytes)} per subtask"
+    return f"{clamp.name} {clamp.bound} lowers {clamp.decided} to {clamp.used}"
+
+
+def _summarise_input(entry: BlockingInput) -> InputSummary:
+    size = sum(map(sum, entry.bytes_by_partition))
+    return InputSummary(entry.name, entry.partitioning.value, size, len(entry.bytes_by_partition), entry.subpartitions)
+
+
+def _summarise_source(source: SourceInput) -> InputSummary:
+    return InputSummary(source.name, "source", sum(source.split_bytes), len(source.split_bytes))
+
+
+def _describe_subtask(subtask: SubtaskAssignment) -> str:
+    parts = [] if subtask.subpartitions is None else [f"subpartitions {subtask.subpartitions}"]
+    parts += [f"{format_count(len(picked), 'split')} of {name}" for name, picked in subtask.splits.items()]
+    return f"subtask {subtask.index}: {format_bytes(subtask.bytes)}" + (f" ({', '.join(parts)})" if parts else "")

@@ -1,0 +1,167 @@
+"""`decision.json`: what `decide` chose for a region, with everything a subtask needs to find its input."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_abs.core.region_decision import RegionDecision, decide_region
+from airflow_abs.core.region_inputs import BlockingInput, RegionOptions, SourceInput
+from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
+from airflow_abs.exchange.listing import SourceFile
+from airflow_abs.exchange.locations import ExchangePath, locate
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.splits import list_splits
+from airflow_abs.exchange.store import read_json, write_json
+
+SubtaskReport = Mapping[str, Any]
+"""What a subtask pushes as XCom: its index, and for each result the bytes per subpartition."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDecision:
+    """A decision with the files that its splits mean and the number of subtasks of every producer region.
+
+    `plan` is the id of the plan that it was made under; `producer_decisions` are the digests of the decisions that
+    mapped the producers: what they write under another one, the ranges of this one do not fit.
+    """
+
+    plan: str
+    decision: RegionDecision
+    files: Mapping[str, Sequence[SourceFile]]
+    producers: Mapping[str, int]
+    producer_decisions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Identifies the decision: a subtask that was mapped by one decision must not run under another."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def files_of(self, index: int, source: str) -> list[SourceFile]:
+        """The files that one subtask reads from one source."""
+        return [self.files[source][split] for split in self.decision.subtasks[index].splits[source]]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan,
+            "decision": self.decision.to_json(),
+            "files": {name: [[file.path, file.bytes] for file in files] for name, files in self.files.items()},
+            "producers": dict(self.producers),
+            "producer_decisions": dict(self.producer_decisions),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> StoredDecision:
+        files = {name: [SourceFile(path, size) for path, size in listed] for name, listed in value["files"].items()}
+        return cls(
+            plan=value["plan"],
+            decision=RegionDecision.from_json(value["decision"]),
+            files=files,
+            producers=value["producers"],
+            producer_decisions=value["producer_decisions"],
+        )
+
+
+def decide_and_store(
+    folder: JobFolder,
+    plan: JobPlan,
+    region: str,
+    reports: Mapping[str, Sequence[SubtaskReport]],
+    open_path: Callable[[str], ExchangePath],
+) -> StoredDecision:
+    """Decide one region from what its producers reported and from its sources' files, and store the decision.
+
+    Args:
+        folder: of the run.
+        plan: of the run.
+        region: its name.
+        reports: producer region to the reports of all its subtasks, in any order.
+        open_path: turns a source's path into one that can be listed.
+
+    Raises:
+        ExchangeError: a report is missing; a source path matches nothing.
+    """
+    planned = plan.region(region)
+    ordered = {name: _in_order(region, name, found) for name, found in reports.items()}
+    files = {source.name: list_splits(source.files, open_path) for source in planned.sources}
+    decision = decide_region(
+        region,
+        [
+            BlockingInput(entry.name, entry.partitioning, _bytes_by_partition(entry.result, ordered[entry.region]))
+            for entry in planned.inputs
+        ],
+        [SourceInput(name, [file.bytes for file in listed]) for name, listed in files.items()],
+        region_options(plan, planned),
+    )
+    stored = StoredDecision(
+        plan=plan.id,
+        decision=decision,
+        files=files,
+        producers={name: len(found) for name, found in ordered.items()},
+        producer_decisions={name: _one_decision(region, name, found) for name, found in ordered.items()},
+    )
+    write_json(folder.decision_path(region), stored.to_json())
+    return stored
+
+
+def read_decision(folder: JobFolder, region: str, *, digest: str | None = None) -> StoredDecision:
+    """Read a region's decision back.
+
+    Raises:
+        StaleManifestError: it is not the one with this digest, because `decide` ran again in the meantime.
+        MissingFileError, DamagedFileError: see `read_json`.
+    """
+    path = folder.decision_path(region)
+    stored = StoredDecision.from_json(read_json(path))
+    if digest is not None and stored.digest != digest:
+        raise StaleManifestError(
+            f"{region}: this subtask was mapped by decision {digest}, but {locate(path)} holds decision "
+            f"{stored.digest}; "
+            f"decide ran again: clear all subtasks of {region}, so that they are mapped anew",
+            path=str(locate(path)),
+        )
+    return stored
+
+
+def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
+    """The job's options as they bind one region."""
+    options = plan.options
+    return RegionOptions(
+        strategy=options["strategy"],
+        target_bytes=options["target_bytes"],
+        min_parallelism=min(options["min_parallelism"], region.subpartitions),
+        max_parallelism=region.subpartitions,
+        default_source_parallelism=options["default_source_parallelism"],
+        parallelism=region.parallelism,
+        slots=plan.slots,
+        single_subtask_reason=region.single_subtask_reason,
+    )
+
+
+def _in_order(region: str, producer: str, reports: Sequence[SubtaskReport]) -> list[SubtaskReport]:
+    ordered = sorted(reports, key=lambda report: int(report["index"]))
+    found, expected = [report["index"] for report in ordered], int(ordered[0]["subtasks"]) if ordered else 0
+    if not ordered or found != list(range(expected)):
+        raise ExchangeError(
+            f"{region}: expected reports of subtasks 0 to {expected - 1} of {producer}, found {found}; "
+            f"clear the subtasks of {producer} that are missing"
+        )
+    return ordered
+
+
+def _one_decision(region: str, producer: str, reports: Sequence[SubtaskReport]) -> str:
+    found = sorted({str(report["decision"]) for report in reports})
+    if len(found) != 1:
+        raise ExchangeError(
+            f"{region}: the subtasks of {producer} ran under {len(found)} decisions ({', '.join(found)}), expected "
+            f"one; clear all subtasks of {producer}"
+        )
+    return found[0]
+
+
+def _bytes_by_partition(result: str, reports: Sequence[SubtaskReport]) -> list[list[int]]:
+    return [list(report["results"][result]["bytes"]) for report in reports]

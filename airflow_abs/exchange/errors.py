@@ -1,0 +1,89 @@
+"""What can go wrong with files that Airflow and Spark share.
+
+    ExchangeError
+    |-- ExchangeUnreachableError      the root or a path cannot be reached, written or read at all
+    |-- StoredFileError               one stored file is not what it should be (`.path` names it)
+    |   |-- MissingFileError          it is not there
+    |   |-- DamagedFileError          truncated, altered, or written by something else
+    |   |-- IncompatibleFileError     written by a version of this package that we do not read
+    |   `-- StaleManifestError        whole and readable, but of another decision, region or index
+    |-- SourceNotFoundError           a source path or pattern matches nothing
+    `-- CommitError                   a sink was not published; what was there before is untouched
+        |-- CommitConflictError       another run is publishing to the same target right now
+        `-- TargetExistsError         mode "error" and the target holds data of somebody else
+
+All of them carry one message and survive pickling, `.path` included. `restartable` says whether another try may help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+
+class ExchangeError(Exception):
+    """Base of everything that `airflow_abs.exchange` raises on purpose."""
+
+    restartable: ClassVar[bool] = False
+
+    @staticmethod
+    def from_json(value: Mapping[str, str]) -> ExchangeError:
+        """An error of the tree from its type's name, its message and its path; of the base if the name is unknown."""
+        kind = next((each for each in _tree(ExchangeError) if each.__name__ == value["type"]), ExchangeError)
+        if issubclass(kind, StoredFileError):
+            return kind(value["message"], path=value.get("path", ""))
+        return kind(value["message"])
+
+
+def _tree(kind: type[ExchangeError]) -> Iterator[type[ExchangeError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _tree(child)
+
+
+class ExchangeUnreachableError(ExchangeError):
+    """The storage cannot be reached, or refuses to be read or written."""
+
+    restartable = True
+
+
+class StoredFileError(ExchangeError):
+    """One stored file is unusable; `path` is that file, as the caller's storage names it."""
+
+    def __init__(self, message: str, *, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class MissingFileError(StoredFileError):
+    """A file that ought to exist does not."""
+
+
+class DamagedFileError(StoredFileError):
+    """A file exists, but its content fails its checks."""
+
+
+class IncompatibleFileError(StoredFileError):
+    """A file was written in a format version that this version of the package does not read."""
+
+
+class StaleManifestError(StoredFileError):
+    """A manifest is whole, but speaks of another decision, region or subtask than the one asked for."""
+
+
+class SourceNotFoundError(ExchangeError):
+    """A source path, folder or pattern matches nothing."""
+
+
+class CommitError(ExchangeError):
+    """A sink was not published; the target still holds what it held before."""
+
+
+class CommitConflictError(CommitError):
+    """Another run holds the lock of the same target."""
+
+    restartable = True
+
+
+class TargetExistsError(CommitError):
+    """Mode `error`, and the target already holds data that this run did not publish."""

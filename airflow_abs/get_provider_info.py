@@ -1,0 +1,37 @@
+"""What Airflow's provider discovery reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_abs import __version__
+from airflow_abs.settings import DEFAULTS, DESCRIPTIONS, SECTION
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The decorator, the link to the run's page, and the configuration section with its defaults."""
+    return {
+        "package-name": "airflow-abs",
+        "name": "Adaptive batch scheduler",
+        "description": "Fan-out of Spark steps decided at run time from the bytes really produced.",
+        "versions": [__version__],
+        "task-decorators": [
+            {"name": "adaptive_spark", "class-name": "airflow_abs.decorators.adaptive_spark.adaptive_spark_task"}
+        ],
+        "extra-links": ["airflow_abs.operators.links.AdaptivePlanLink"],
+        "config": {
+            SECTION: {
+                "description": "Adaptive Spark jobs; every option is the default of an argument of AdaptiveSparkJob.",
+                "options": {
+                    name: {
+                        "description": DESCRIPTIONS[name],
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": None,
+                        "default": default,
+                    }
+                    for name, default in DEFAULTS.items()
+                },
+            }
+        },
+    }

@@ -1,0 +1,80 @@
+"""From an Airflow connection to a Spark Connect server: the one it names, or the embedded one of this host."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+from airflow_abs.settings import SECTION
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from airflow_abs.spark.embedded_state import EmbeddedSettings
+    from airflow_abs.spark.endpoint import ConnectEndpoint
+
+
+class AdaptiveSparkHook(SparkConnectHook):
+    """The Spark provider's hook; a connection without a host (or with the extra ``embedded``) means the server of this
+    host, which the first task that needs it starts."""
+
+    def get_endpoint(self) -> ConnectEndpoint:
+        """For workers: may start the embedded server, and then takes some seconds."""
+        return self._endpoint(self.get_connection(self._conn_id))
+
+    def find_endpoint(self) -> ConnectEndpoint | None:
+        """The server if there is one; starts none."""
+        from airflow_abs.spark.embedded import embedded_status
+
+        connection = self.get_connection(self._conn_id)
+        if is_embedded(connection) and not embedded_status(embedded_folder()).running:
+            return None
+        return self._endpoint(connection)
+
+    async def aget_endpoint(self) -> ConnectEndpoint:
+        """For event loops: nothing blocks."""
+        connection = await self.aget_connection(self._conn_id)
+        return await asyncio.to_thread(self._endpoint, connection)
+
+    def _endpoint(self, connection: Connection) -> ConnectEndpoint:
+        from airflow_abs.spark.embedded import ensure_embedded_server
+        from airflow_abs.spark.endpoint import ConnectEndpoint
+
+        if is_embedded(connection):
+            return ensure_embedded_server(embedded_folder(), settings=embedded_settings(connection))
+        return ConnectEndpoint.from_url(connection_url(connection))
+
+
+def is_embedded(connection: Connection) -> bool:
+    return not connection.host or bool(connection.extra_dejson.get("embedded"))
+
+
+def embedded_settings(connection: Connection) -> EmbeddedSettings:
+    """The connection's extra as settings of the embedded server: ``cores``, ``driver_memory``, ``conf``, ..."""
+    from airflow_abs.spark.embedded_state import EmbeddedSettings
+
+    extra = connection.extra_dejson
+    known = {field.name: extra[field.name] for field in fields(EmbeddedSettings) if field.name in extra}
+    if "conf" in known:
+        known["conf"] = tuple(sorted((str(key), str(value)) for key, value in known["conf"].items()))
+    return EmbeddedSettings(**known)
+
+
+def connection_url(connection: Connection) -> str:
+    """The provider's own ``sc://`` URL for a connection that is already at hand (its hook would fetch it, blocking)."""
+    hook = SparkConnectHook(str(connection.conn_id))
+    hook.get_connection = lambda _: connection  # type: ignore[method-assign, assignment]
+    return hook.get_connection_url()
+
+
+def embedded_folder() -> Path:
+    """Where the embedded server of this host keeps its state and its log."""
+    from airflow.sdk.configuration import conf
+
+    home = os.environ.get("AIRFLOW_HOME", "~/airflow")
+    return Path(conf.get(SECTION, "embedded_folder", fallback="") or f"{home}/adaptive_spark").expanduser()

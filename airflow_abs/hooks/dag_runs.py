@@ -1,0 +1,15 @@
+"""Which runs of this Airflow are not over, from its database: for commands on an Airflow host, not for tasks."""
+
+from __future__ import annotations
+
+
+def unfinished_runs() -> set[tuple[str, str]]:
+    """`(dag id, run id)` of every run that is queued or running now."""
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from airflow.utils.state import DagRunState
+    from sqlalchemy import select
+
+    unfinished = select(DagRun.dag_id, DagRun.run_id).where(DagRun.state.in_([DagRunState.QUEUED, DagRunState.RUNNING]))
+    with create_session() as session:
+        return {(dag_id, run_id) for dag_id, run_id in session.execute(unfinished)}

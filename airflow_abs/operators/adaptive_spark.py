@@ -1,0 +1,183 @@
+"""What a DAG author writes: vertices and the edges between them. No task exists until the job closes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.job_graph import JobEdge, JobVertex
+from airflow_abs.core.partitioning import Partitioning
+from airflow_abs.exchange.files import SOURCE, Files
+
+OPEN_JOB: ContextVar[list[AdaptiveSparkOperator] | None] = ContextVar("open_adaptive_spark_job", default=None)
+"""The vertices of the job that is open now, in the order of their declaration; None outside of a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One way to read a vertex's output; made by `AdaptiveSparkOperator.hash()` and its siblings."""
+
+    producer: AdaptiveSparkOperator
+    partitioning: Partitioning
+    keys: tuple[str, ...] = ()
+    pipelined: bool = False
+
+
+class AdaptiveSparkOperator:
+    """Declare one step of an `AdaptiveSparkJob`: a transform over its inputs, run as as many subtasks as the day needs.
+
+    It is a declaration, not an Airflow operator: the job renders it as a `decide` and a mapped `run` task when it
+    closes. Further keywords (retries, pool, execution_timeout, ...) are Airflow's and go to the mapped task.
+
+    Args:
+        task_id: name of the vertex, unique in the job.
+        transform: function, DataFrames in by input name and one DataFrame out; with exactly one input it
+            may be left out, which passes the input on. The source of a vertex without inputs is its first parameter.
+        source: the files that it reads.
+        inputs: edges of other vertices by input name.
+        sink: where its output is published when all subtasks succeeded.
+        transform_kwargs: JSON values for the transform's further parameters; templated.
+        parallelism: number of subtasks, used as it is; leave it out to have it decided.
+        max_parallelism: the vertex's own bound, and the number of subpartitions its inputs are cut into.
+        deterministic: False if the transform gives other rows when it runs again on the same input: then lost output is
+            not recomputed, and the run fails instead.
+
+    Raises:
+        JobGraphError: outside of a job; or the transform's parameters do not match the inputs.
+    """
+
+    def __init__(  # noqa: PLR0913 - the arguments of a vertex
+        self,
+        *,
+        task_id: str,
+        transform: Callable[..., Any] | None = None,
+        source: Files | None = None,
+        inputs: Mapping[str, Edge] | None = None,
+        sink: Files | None = None,
+        transform_kwargs: Mapping[str, Any] | None = None,
+        parallelism: int | None = None,
+        max_parallelism: int | None = None,
+        deterministic: bool = True,
+        **task_kwargs: Any,
+    ) -> None:
+        self.task_id = task_id
+        self.transform = transform
+        self.source = source
+        self.inputs = dict(inputs or {})
+        self.sink = sink
+        self.transform_kwargs = dict(transform_kwargs or {})
+        self.parallelism = parallelism
+        self.max_parallelism = max_parallelism
+        self.deterministic = deterministic
+        self.task_kwargs = task_kwargs
+        self._check_inputs()
+        self._check_transform()
+        _declare(self)
+
+    def hash(self, *keys: str, pipelined: bool = False) -> Edge:
+        """Rows with equal keys go to the same subtask."""
+        return Edge(self, Partitioning.HASH, keys, pipelined)
+
+    def broadcast(self, *, pipelined: bool = False) -> Edge:
+        """Every subtask reads the whole output."""
+        return Edge(self, Partitioning.BROADCAST, (), pipelined)
+
+    def rebalance(self, *, pipelined: bool = False) -> Edge:
+        """Rows are spread evenly, by no key."""
+        return Edge(self, Partitioning.REBALANCE, (), pipelined)
+
+    def forward(self) -> Edge:
+        """Subtask i reads what subtask i wrote: both vertices run in one Spark plan."""
+        return Edge(self, Partitioning.FORWARD, (), pipelined=True)
+
+    def to_vertex(self) -> JobVertex:
+        return JobVertex(
+            self.task_id, self.parallelism, self.max_parallelism, self.source is not None, self.sink is not None
+        )
+
+    def to_edges(self) -> list[JobEdge]:
+        return [
+            JobEdge(edge.producer.task_id, self.task_id, name, edge.partitioning, edge.keys, edge.pipelined)
+            for name, edge in self.inputs.items()
+        ]
+
+    def _check_inputs(self) -> None:
+        for name, edge in self.inputs.items():
+            if isinstance(edge, AdaptiveSparkOperator):
+                raise JobGraphError(
+                    f"vertex {self.task_id!r}: input {name!r} does not say how rows reach it; "
+                    f"expected {edge.task_id}.hash(...), .broadcast(), .rebalance() or .forward()"
+                )
+            if not isinstance(edge, Edge):
+                raise JobGraphError(
+                    f"vertex {self.task_id!r}: input {name!r} is {edge!r}; expected an edge of another vertex, such as "
+                    "orders.hash('customer_id')"
+                )
+        if self.source is not None and SOURCE in self.inputs:
+            raise JobGraphError(
+                f"vertex {self.task_id!r}: the input name {SOURCE!r} is its own source's; rename the input"
+            )
+
+    def _check_transform(self) -> None:
+        names = [*self.inputs, *([SOURCE] if self.source is not None else [])]
+        if self.transform is None:
+            if len(names) != 1 or self.transform_kwargs:
+                raise JobGraphError(
+                    f"vertex {self.task_id!r}: it has no transform and {len(names)} inputs; only exactly one input, "
+                    "without transform_kwargs, can be passed on as it is"
+                )
+            return
+        if not callable(self.transform):
+            raise JobGraphError(
+                f"vertex {self.task_id!r}: the transform is {self.transform!r}; expected a function of DataFrames"
+            )
+        check_parameters(self.task_id, self.transform, names, list(self.transform_kwargs))
+
+
+def _declare(vertex: AdaptiveSparkOperator) -> None:
+    declared = OPEN_JOB.get()
+    if declared is None:
+        raise JobGraphError(
+            f"vertex {vertex.task_id!r}: declared outside of a job; put it inside `with AdaptiveSparkJob(...)`"
+        )
+    declared.append(vertex)
+
+
+def check_parameters(vertex: str, transform: Callable[..., Any], inputs: list[str], kwargs: list[str]) -> None:
+    """The transform takes its inputs and its keyword arguments, no more and no less.
+
+    A vertex that has only a source passes it as the first parameter, whatever that is called.
+
+    Raises:
+        JobGraphError: names what is missing and what is too much.
+    """
+    parameters = inspect.signature(transform).parameters
+    names = list(parameters)
+    if inputs == [SOURCE] and names and SOURCE not in names:
+        names = [SOURCE, *names[1:]]
+    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    required = {
+        name
+        for name, parameter in zip(names, parameters.values(), strict=True)
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    }
+    given = {*inputs, *kwargs}
+    missing, unknown = sorted(required - given), sorted(given - set(names))
+    if missing or (unknown and not open_ended):
+        raise JobGraphError(
+            f"vertex {vertex!r}: {transform.__name__}({', '.join(parameters)}) does not match inputs {inputs} and "
+            f"transform_kwargs {kwargs}: "
+            + "; ".join(
+                part
+                for part in (
+                    f"parameters without a value: {', '.join(missing)}" if missing else "",
+                    f"not a parameter: {', '.join(unknown)}" if unknown and not open_ended else "",
+                )
+                if part
+            )
+        )

@@ -1,0 +1,58 @@
+"""Publish what all subtasks of a region wrote for its sinks: all of it, or nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.plan import JobPlan
+from airflow_abs.exchange.sinks import publish_sink
+from airflow_abs.exchange.store import read_json
+from airflow_abs.hooks.storage import open_path
+from airflow_abs.operators.job_task import JobTask
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class CommitOperator(JobTask):
+    """Publishes the region's sinks and tells the consumers of their assets.
+
+    A repeated commit of the same run changes nothing.
+
+    Args:
+        region: name of the region.
+    """
+
+    ui_color = "#fce8e6"
+
+    def __init__(self, *, region: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.region = region
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        folder = self.folder(context)
+        plan = JobPlan.from_json(read_json(folder.plan_path)).region(self.region)
+        published = {sink.vertex: publish_sink(folder, self.region, sink, open_path) for sink in plan.sinks}
+        for vertex, sizes in published.items():
+            self.log.info(
+                "published %s: %d files, %d rows, %d bytes", vertex, sizes["files"], sizes["rows"], sizes["bytes"]
+            )
+        for outlet in self.outlets:
+            extra: dict[str, Any] = {"run_id": folder.run_id, "date": _date(context), "sinks": published}
+            context["outlet_events"][outlet].extra = extra
+        return published
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """Called by Airflow's OpenLineage provider, if it is installed."""
+        from airflow_abs.operators.lineage import read_lineage
+
+        folder = JobFolder(open_path(self.exchange), task_instance.dag_id, task_instance.run_id, self.job)
+        return read_lineage(folder, self.region)
+
+
+def _date(context: Context) -> str:
+    """The run's logical date; when it could run first, if it has none."""
+    run = context["dag_run"]
+    date = run.logical_date or run.run_after
+    return str(date.isoformat())

@@ -1,0 +1,88 @@
+"""In front of every mapped task: how many subtasks, and what each of them reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.core.explain import format_bytes
+from airflow_abs.exchange.decisions import StoredDecision, decide_and_store
+from airflow_abs.exchange.plan import JobPlan
+from airflow_abs.exchange.store import read_json
+from airflow_abs.hooks.storage import open_path
+from airflow_abs.operators.job_task import JobTask
+from airflow_abs.operators.metrics import emit_decision
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class DecideOperator(JobTask):
+    """Decides the fan-out of one region from the bytes that its producers reported.
+
+    Light: it loads neither pyspark nor grpc. Returns the keyword arguments of each mapped subtask, always at least one:
+    an empty list would skip everything below and still end green.
+
+    Args:
+        region: name of the region.
+        producers: task id of the mapped `run` task by producer region.
+    """
+
+    ui_color = "#fef7e0"
+
+    def __init__(self, *, region: str, producers: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(**{"task_display_name": f"decide {region}", "doc_md": _describe(region, producers), **kwargs})
+        self.region = region
+        self.producers = producers
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        folder = self.folder(context)
+        plan = JobPlan.from_json(read_json(folder.plan_path))
+        reports = {region: pull_reports(context, task_id) for region, task_id in self.producers.items()}
+        stored = decide_and_store(folder, plan, self.region, reports, open_path)
+        self.log.info("%s", stored.decision.describe())
+        emit_decision(folder, stored.decision)
+        return [{"subtask": subtask} for subtask in describe_subtasks(stored)]
+
+
+def pull_reports(context: Context, task_id: str) -> list[dict[str, Any]]:
+    """What all subtasks of a mapped task pushed; a single one comes without its list."""
+    pulled = context["ti"].xcom_pull(task_ids=task_id)
+    if pulled is None:
+        return []
+    return [pulled] if isinstance(pulled, dict) else list(pulled)
+
+
+def describe_subtasks(stored: StoredDecision) -> Sequence[dict[str, Any]]:
+    """One JSON dict for each subtask; the rest is in the exchange, under the decision's digest."""
+    decision = stored.decision
+    return [
+        {
+            "index": subtask.index,
+            "subtasks": decision.parallelism,
+            "decision": stored.digest,
+            "bytes": subtask.bytes,
+            "subpartitions": [subtask.subpartitions.start, subtask.subpartitions.stop]
+            if subtask.subpartitions
+            else None,
+            "label": _label(subtask.index, subtask.subpartitions, subtask.bytes),
+        }
+        for subtask in decision.subtasks
+    ]
+
+
+def _label(index: int, subpartitions: object, size: int) -> str:
+    return f"{index}: {subpartitions if subpartitions is not None else 'files'}, {format_bytes(size)}"
+
+
+def _describe(region: str, producers: Mapping[str, str]) -> str:
+    """Documentation of the task in the UI."""
+    before = "the bytes that " + ", ".join(f"`{task_id}`" for task_id in producers.values()) + " reported"
+    found = "and any files that it reads" if producers else "the files that it reads, as they are on the day"
+    rests_on = f"{before} {found}" if producers else found
+    return (
+        f"Decides how many subtasks **{region}** gets, and which range each of them reads, from {rests_on}.\n\n"
+        "The fewest consecutive ranges that keep `target_bytes` each, within `min_parallelism` and `max_parallelism`; "
+        "cut to about equal bytes. The reason and every bound that changed the number are in this task's log, in "
+        "`airflow-abs explain`, and on the run's tab *Adaptive plan*."
+    )

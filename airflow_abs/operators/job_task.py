@@ -1,0 +1,38 @@
+"""What the tasks of a job have in common: where the run's folder is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.hooks.storage import open_path
+from airflow_abs.operators.links import AdaptivePlanLink
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class JobTask(BaseOperator):
+    """A task of an `AdaptiveSparkJob`.
+
+    Args:
+        exchange: templated URI of the exchange.
+        job: id of the task group.
+        conn_id: Airflow connection of type ``spark_connect``.
+    """
+
+    template_fields: Sequence[str] = ("exchange",)
+    operator_extra_links = (AdaptivePlanLink(),)
+
+    def __init__(self, *, exchange: str, job: str, conn_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.exchange = exchange
+        self.job = job
+        self.conn_id = conn_id
+
+    def folder(self, context: Context) -> JobFolder:
+        run = context["dag_run"]
+        return JobFolder(open_path(self.exchange), run.dag_id, run.run_id, self.job)

@@ -1,0 +1,55 @@
+"""Metrics of decisions and runs, through Airflow's own stats (StatsD, Datadog or OpenTelemetry, as it is configured).
+
+All names start with ``adaptive_spark.``; all have the tags ``dag_id``, ``job`` and ``region``. docs/seeing-a-run.md
+lists them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_abs.core.region_decision import RegionDecision
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.run_view import RegionView, RunView
+
+PREFIX = "adaptive_spark"
+_REPEATED = 1000
+"""Attempts above this number repeated an earlier one inside the same try, because its results were lost."""
+
+
+def emit_decision(folder: JobFolder, decision: RegionDecision) -> None:
+    """What was decided: gauges, set when it is decided."""
+    from airflow.sdk.observability import stats
+
+    tags = _tags(folder, decision.region)
+    stats.gauge(f"{PREFIX}.decision.parallelism", decision.parallelism, tags=tags)
+    stats.gauge(f"{PREFIX}.decision.bytes", decision.total_bytes + decision.broadcast_bytes, tags=tags)
+    stats.gauge(f"{PREFIX}.decision.skew", round(decision.max_over_mean, 4), tags=tags)
+    stats.incr(f"{PREFIX}.decision.clamps", len(decision.clamps), tags=tags)
+
+
+def emit_run(run: RunView) -> None:
+    """What came of a job, region by region: emitted once, when the run's data is released or kept."""
+    for region in run.regions:
+        _emit_region(run.folder, region)
+
+
+def _emit_region(folder: JobFolder, region: RegionView) -> None:
+    from airflow.sdk.observability import stats
+
+    tags = _tags(folder, region.name)
+    committed = [subtask for subtask in region.subtasks if subtask.is_committed]
+    for subtask in committed:
+        stats.timing(f"{PREFIX}.subtask.seconds", (subtask.seconds or 0.0) * 1000, tags=tags)
+    attempts = [subtask.attempt or 0 for subtask in committed]
+    tries = [attempt // _REPEATED if attempt > _REPEATED else attempt for attempt in attempts]
+    stats.incr(f"{PREFIX}.subtask.committed", len(committed), tags=tags)
+    stats.incr(f"{PREFIX}.subtask.retries", sum(max(number - 1, 0) for number in tries), tags=tags)
+    repeated = sum(attempt % _REPEATED for attempt in attempts if attempt > _REPEATED)
+    stats.incr(f"{PREFIX}.subtask.recomputations", repeated, tags=tags)
+    stats.incr(f"{PREFIX}.subtask.rows", sum(subtask.rows or 0 for subtask in committed), tags=tags)
+    stats.incr(f"{PREFIX}.subtask.bytes_out", sum(subtask.bytes_out or 0 for subtask in committed), tags=tags)
+
+
+def _tags(folder: JobFolder, region: str) -> dict[str, Any]:
+    return {"dag_id": folder.dag_id, "job": folder.job, "region": region}

@@ -1,0 +1,74 @@
+"""The head of a job: compile and check everything before any data moves. The only task that runs user code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.core.job_graph import JobGraph
+from airflow_abs.exchange.files import Files
+from airflow_abs.operators.job_task import JobTask
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class PlanOperator(JobTask):
+    """Compiles the job's regions into plan templates in the exchange.
+
+    Args:
+        graph: checked graph of the job.
+        transforms: function of each vertex, None to pass its only input on; not serialised with the DAG.
+        sources, sinks: `Files` as JSON by vertex; templated.
+        transform_kwargs: JSON values by vertex; templated.
+        options: what binds the decisions, stored in the plan.
+    """
+
+    template_fields: Sequence[str] = ("exchange", "sources", "sinks", "transform_kwargs")
+    ui_color = "#e8f0fe"
+
+    def __init__(
+        self,
+        *,
+        graph: JobGraph,
+        transforms: Mapping[str, Callable[..., Any] | None],
+        sources: Mapping[str, Any],
+        sinks: Mapping[str, Any],
+        transform_kwargs: Mapping[str, Any],
+        options: Mapping[str, Any],
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.graph = graph
+        self.transforms = transforms
+        self.sources = sources
+        self.sinks = sinks
+        self.transform_kwargs = transform_kwargs
+        self.options = options
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.spark.planning import plan_job
+        from airflow_abs.spark.session import open_session
+
+        folder = self.folder(context)
+        endpoint = AdaptiveSparkHook(self.conn_id).get_endpoint()
+        with open_session(endpoint) as session:
+            plan = plan_job(session, folder, self.graph, self._programs(), self.options)
+        for region in plan.regions:
+            self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
+        return {"regions": [region.name for region in plan.regions], "slots": plan.slots, "spark": plan.spark_version}
+
+    def _programs(self) -> dict[str, Any]:
+        from airflow_abs.spark.compile import VertexProgram
+
+        return {
+            name: VertexProgram(
+                name,
+                transform,
+                self.transform_kwargs.get(name, {}),
+                Files.from_json(self.sources[name]) if name in self.sources else None,
+                Files.from_json(self.sinks[name]) if name in self.sinks else None,
+            )
+            for name, transform in self.transforms.items()
+        }

@@ -1,0 +1,68 @@
+"""The end of a run: drop what only the run itself needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.exchange.cleaning import release_job
+from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.run_view import read_run
+from airflow_abs.operators.job_task import JobTask
+from airflow_abs.operators.metrics import emit_run
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class ReleaseOperator(JobTask):
+    """Ends the run's Spark sessions; deletes its exchange data if every task of the job succeeded, else keeps it for
+    retries and clears.
+
+    Plans, decisions and manifests stay: they are small and explain the run.
+
+    Args:
+        task_ids: the other tasks of the job.
+    """
+
+    def __init__(self, *, task_ids: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.task_ids = tuple(task_ids)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        self._emit_metrics(context)
+        self._release_sessions(self.folder(context))
+        unfinished = self._not_succeeded(context)
+        if unfinished:
+            self.log.info("keeping the exchange data: not all tasks succeeded (%s)", ", ".join(sorted(unfinished)))
+            return {"released_bytes": 0}
+        folder = self.folder(context)
+        released = release_job(folder)
+        return {"released_bytes": released.bytes}
+
+    def _release_sessions(self, folder: JobFolder) -> None:
+        """After failures too: nothing of an ended run may go on in Spark. A server that is gone has nothing to end."""
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.spark.errors import SparkOperationError
+        from airflow_abs.spark.release import release_sessions
+
+        try:
+            endpoint = AdaptiveSparkHook(self.conn_id).find_endpoint()
+            if endpoint is not None:
+                self.log.info("ended %d Spark session(s)", asyncio.run(release_sessions(endpoint, folder)))
+        except (ExchangeError, SparkOperationError) as error:
+            self.log.warning("could not end this run's Spark sessions: %s", error)
+
+    def _emit_metrics(self, context: Context) -> None:
+        """Before anything is deleted. A run that cannot be read is none of a release's problems."""
+        try:
+            emit_run(read_run(self.folder(context)))
+        except ExchangeError as error:
+            self.log.info("no metrics of this run: %s", error)
+
+    def _not_succeeded(self, context: Context) -> set[str]:
+        run = context["dag_run"]
+        states = context["ti"].get_task_states(run.dag_id, task_ids=list(self.task_ids), run_ids=[run.run_id])
+        return {task for task, state in states.get(run.run_id, {}).items() if state != "success"}

@@ -1,0 +1,89 @@
+"""Flink's restart strategies as Airflow's retry policy of the mapped task.
+
+Every failure is a fresh process, so the strategy has no memory of its own: the failures of earlier tries are read from
+their records in the exchange and replayed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
+
+from airflow_abs.operators.restart_strategy import RestartStrategy
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class RestartPolicy(RetryPolicy):
+    """Fails at once what a restart cannot help; lets the strategy decide on the rest.
+
+    Args:
+        strategy: when, and after how long, to restart.
+    """
+
+    def __init__(self, strategy: RestartStrategy) -> None:
+        self.strategy = strategy
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
+    ) -> RetryDecision:
+        if not getattr(exception, "restartable", True):
+            return RetryDecision.fail(f"{type(exception).__name__} would happen again")
+        failed_at, seed = _failures(context, max_tries) if context is not None else ([], "")
+        return decide_restart(self.strategy, failed_at, int(time.time() * 1000), seed)
+
+
+def decide_restart(strategy: RestartStrategy, failed_at: Sequence[int], now: int, seed: str) -> RetryDecision:
+    """Replay the failures so far (epoch milliseconds, in order; the last one is the present) and decide."""
+    backoff = strategy.new_backoff(seed)
+    times = list(failed_at) or [now]
+    for moment in times:
+        backoff.notify_failure(moment)
+    if not backoff.can_restart(now):
+        return RetryDecision.fail(f"failure {len(times)} in a row; {strategy} allows no further restart")
+    delay = backoff.backoff_ms(now) / 1000
+    return RetryDecision.retry(timedelta(seconds=delay), f"failure {len(times)}: restart in {delay:.1f} s ({strategy})")
+
+
+def _failures(context: Context, max_tries: int) -> tuple[list[int], str]:
+    """When this subtask failed since somebody cleared it last, and what makes its jitter its own."""
+    from airflow_abs.exchange.tries import read_tries
+    from airflow_abs.operators.run_subtask import RunSubtaskOperator
+
+    task, instance = context["task"], context["ti"]
+    if not isinstance(task, RunSubtaskOperator) or not isinstance(task.subtask, dict):
+        return [], ""
+    # A clear raises max_tries to the tries so far plus the retries.
+    first = max_tries - (task.retries or 0) + 1
+    index = int(task.subtask["index"])
+    tries = read_tries(task.folder(context), task.region, index, below=instance.try_number + 1)
+    failed = [
+        round(record.changed * 1000) for record in tries if record.number >= first and record.state != "committed"
+    ]
+    return sorted(failed), f"{instance.dag_id}/{instance.run_id}/{task.region}/{index}"
+
+
+# What pyspark's own client raises when its server goes away; their subclasses are users' mistakes.
+_SERVER_LOST = frozenset(
+    {"SparkConnectGrpcException", "RetriesExceeded", "_InactiveRpcError", "_MultiThreadedRendezvous"}
+)
+_HEAD_DELAY = timedelta(seconds=5)
+
+
+class HeadPolicy(RetryPolicy):
+    """For plan, decide, commit and release: tried again where the network or the storage failed, never for a mistake.
+
+    A worker that is killed is no exception, so no policy sees it: Airflow's `retries` alone decide then.
+    """
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
+    ) -> RetryDecision:
+        if getattr(exception, "restartable", type(exception).__name__ in _SERVER_LOST):
+            return RetryDecision.retry(_HEAD_DELAY, f"{type(exception).__name__} may pass")
+        return RetryDecision.fail(f"{type(exception).__name__} would happen again")

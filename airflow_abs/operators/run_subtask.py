@@ -1,0 +1,129 @@
+"""One subtask: a mapped task instance that has one Spark Connect operation at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_abs.core.job_graph import Region
+from airflow_abs.operators.job_task import JobTask
+from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, error_from_json
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+_INTERRUPT_SECONDS = 30.0
+_DEADLINE_GRACE_SECONDS = 60.0
+
+
+class RunSubtaskOperator(JobTask):
+    """Runs the subtask that `decide` described, first in this worker and, if it is long, in the triggerer.
+
+    The worker awaits the Spark operation for `defer_after` seconds; then the trigger sends the identical request, which
+    attaches to the running operation, and ends the task itself. With `deferrable=False` the worker awaits the end.
+
+    Args:
+        region: name of the region.
+        subtask: what `decide` returned for this map index.
+        deferrable, defer_after: see above; seconds.
+    """
+
+    ui_color = "#e6f4ea"
+
+    def __init__(
+        self, *, region: str, subtask: dict[str, Any], deferrable: bool, defer_after: float, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.region = region
+        self.subtask = subtask
+        self.deferrable = deferrable
+        self.defer_after = defer_after
+        self._run: SubtaskRun | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from airflow_abs.exchange.errors import ExchangeError
+        from airflow_abs.spark.errors import SparkOperationError
+
+        self._run = self._describe(context)
+        try:
+            return asyncio.run(self._await(self._run))
+        except (SparkOperationError, ExchangeError) as error:
+            self._raise(error)
+        except TimeoutError:
+            self._hand_over(context, self._run)
+
+    def _hand_over(self, context: Context, run: SubtaskRun) -> NoReturn:
+        self.log.info("not done after %g s: the triggerer takes over", self.defer_after)
+        left = self._seconds_left()
+        self.defer(
+            trigger=SubtaskTrigger(**run.to_json(), deadline=None if left is None else time.time() + left),
+            method_name="execute_complete",
+            # Airflow's own timeout would leave Spark running: it is only for a trigger that does not keep its deadline.
+            timeout=None if left is None else timedelta(seconds=left + _DEADLINE_GRACE_SECONDS),
+        )
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
+        """A trigger ends a successful task itself; a worker is woken only to raise what went wrong."""
+        self._raise(error_from_json(event["error"]))
+
+    def _raise(self, error: Exception) -> NoReturn:
+        """What would happen again fails the task at once, also under an author's own retry policy."""
+        for cause in getattr(error, "causes", ())[1:]:
+            self.log.error("caused by %s: %s", cause.error_class or "an error", cause.message)
+        if getattr(error, "restartable", True):
+            raise error
+        raise AirflowFailException(str(error)) from error
+
+    def on_kill(self) -> None:
+        """Stop Spark too. The signal arrives inside the event loop of `execute`, so this takes a thread and a loop."""
+        if self._run is not None:
+            with ThreadPoolExecutor(1, thread_name_prefix="interrupt") as pool:
+                pool.submit(asyncio.run, self._run.interrupt()).result(timeout=_INTERRUPT_SECONDS)
+
+    async def _await(self, run: SubtaskRun) -> dict[str, Any]:
+        async with asyncio.timeout(self.defer_after if self.deferrable else None):
+            return await run.run()
+
+    def _describe(self, context: Context) -> SubtaskRun:
+        instance = context["ti"]
+        return SubtaskRun(
+            conn_id=self.conn_id,
+            exchange=self.exchange,
+            dag_id=instance.dag_id,
+            run_id=instance.run_id,
+            job=self.job,
+            task_id=instance.task_id,
+            map_index=-1 if instance.map_index is None else instance.map_index,
+            region=self.region,
+            attempt=instance.try_number,
+            subtask=self.subtask,
+        )
+
+    def _seconds_left(self) -> float | None:
+        """The triggerer does not know `execution_timeout`; what the worker used of it is gone."""
+        if self.execution_timeout is None:
+            return None
+        return max(self.execution_timeout.total_seconds() - self.defer_after, 1.0)
+
+
+def describe_region(region: Region) -> str:
+    """Documentation of the mapped task in the UI."""
+    inputs = "\n".join(f"* {edge}" for edge in region.inputs) or "* files, with a parallelism inferred from their bytes"
+    vertices = " → ".join(region.vertices)
+    if region.single_subtask_reason:
+        count = f"One subtask: {region.single_subtask_reason}."
+    elif region.parallelism is not None:
+        count = f"{region.parallelism} subtasks, set by the author."
+    else:
+        count = f"Between 1 and {region.subpartitions} subtasks, decided on the day."
+    return (
+        f"Subtasks of **{vertices}**, each one range of its inputs. {count}\n\n{inputs}\n\n"
+        "Each mapped task instance is one subtask; its label says its range and bytes. All of them, with their bytes "
+        "and states, are on the run's tab *Adaptive plan*."
+    )

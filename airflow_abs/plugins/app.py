@@ -1,0 +1,77 @@
+"""The routes of the page: one HTML page and two JSON documents, each only for who may see the DAG.
+
+No `from __future__ import annotations` here: FastAPI reads the routes' annotations, which are local to `build_app`.
+"""
+
+import logging
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import HTMLResponse, JSONResponse
+
+from airflow_abs.plugins.page_text import error_page, plan_page
+
+log = logging.getLogger(__name__)
+
+HISTORY = 30
+
+
+def build_app() -> FastAPI:
+    """The application; imports of Airflow's internals happen here, so at the first request."""
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+    from airflow.api_fastapi.common.db.common import SessionDep
+    from airflow.api_fastapi.core_api.security import requires_access_dag
+
+    from airflow_abs.hooks.storage import open_path
+    from airflow_abs.plugins import airflow_runs
+    from airflow_abs.plugins.run_reader import RunReader
+
+    app = FastAPI(title="Adaptive plan", docs_url=None, redoc_url=None, openapi_url=None)
+    reader = RunReader(open_path)
+    allowed = [
+        Depends(requires_access_dag("GET", DagAccessEntity.RUN)),
+        Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE)),
+    ]
+
+    def find_run(request: Request, session: SessionDep) -> airflow_runs.RunFacts:
+        """The run that is asked for; its ids are read exactly as the checks before read them."""
+        dag_id, run_id = (request.query_params.get(name) or "" for name in ("dag_id", "run_id"))
+        if not airflow_runs.dag_exists(session, dag_id):
+            raise HTTPException(404, f"There is no DAG {dag_id!r}.")
+        run = airflow_runs.find_run(session, dag_id, run_id)
+        if run is None:
+            raise HTTPException(404, f"DAG {dag_id!r} has no run {run_id!r}.")
+        return run
+
+    run_dependency = Annotated[airflow_runs.RunFacts, Depends(find_run)]
+
+    @app.get("/plan", dependencies=allowed, response_class=HTMLResponse)
+    def plan(run: run_dependency) -> HTMLResponse:
+        return plan_page()
+
+    @app.get("/api/run", dependencies=allowed)
+    def read_run(run: run_dependency, session: SessionDep) -> JSONResponse:
+        tasks = airflow_runs.find_tasks(session, run.dag_id, run.run_id)
+        jobs = airflow_runs.find_jobs(session, run.dag_id, [run.run_id])[run.run_id]
+        told = {"dag_id": run.dag_id, **run.to_json(), "jobs": reader.read_jobs(run, jobs, tasks)}
+        return _uncached(told)
+
+    @app.get("/api/history", dependencies=allowed)
+    def read_history(run: run_dependency, session: SessionDep) -> JSONResponse:
+        runs = airflow_runs.runs_until(session, run, HISTORY)
+        jobs = airflow_runs.find_jobs(session, run.dag_id, [each.run_id for each in runs])
+        return _uncached({"dag_id": run.dag_id, "runs": reader.read_history(runs, jobs)})
+
+    app.add_exception_handler(HTTPException, _refuse)  # type: ignore[arg-type]
+    return app
+
+
+def _uncached(told: dict[str, Any]) -> JSONResponse:
+    return JSONResponse(told, headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
+
+
+def _refuse(request: Request, error: HTTPException) -> Any:
+    """A page for people, JSON for the page's own requests."""
+    if request.url.path.endswith("/plan"):
+        return error_page(error.status_code, str(error.detail))
+    return JSONResponse({"detail": error.detail}, error.status_code)

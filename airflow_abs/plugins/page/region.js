@@ -1,0 +1,116 @@
+"use strict";
+// One region as a card: what was decided and why, its strip, and the subtask that is chosen.
+
+function drawRegion(job, region, memory) {
+  const subtasks = subtasksOf(region).map((each) => ({ ...each, progress: memory.progress.get(`${region.id}/${each.index}`) }));
+  const counts = shares(subtasks);
+  const card = h("article", { class: `card ${region.parallelism === null ? "open" : ""}`, id: `region-${region.id}`, "data-region": region.name, tabindex: -1, "aria-labelledby": `title-${region.id}` });
+  const title = region.vertices.flatMap((vertex, position) => [position ? h("span", { class: "arrow" }, " → ") : null, vertex]);
+  card.append(h("header", null, h("h3", { id: `title-${region.id}` }, title),
+    h("span", { class: "fan-out" }, region.parallelism === null ? "?" : count(region.parallelism, "subtask"))));
+  card.append(h("p", { class: "reason" }, region.reason ? arrow(region.reason) : "Not decided yet: the number of subtasks follows from the bytes that the steps before it write."));
+  card.append(chips(job, region, subtasks), facts(region, subtasks));
+  for (const problem of region.problems) card.append(h("p", { class: "problem", role: "alert" }, `Cannot be read: ${problem}`));
+  const detail = h("div", { class: "detail", "aria-live": "polite" });
+  const failed = subtasks.findIndex((each) => each.state === "failed");
+  const chosen = memory.chosen.get(region.id) ?? { index: null };
+  if (chosen.index === null && failed >= 0) chosen.index = failed;
+  if (chosen.index >= subtasks.length) chosen.index = null; // decided anew
+  memory.chosen.set(region.id, chosen);
+  const select = (index) => detail.replaceChildren(drawDetail(job, region, subtasks[index], subtasks, memory));
+  const hold = h("div", { class: "strip-hold" });
+  card.append(hold, drawScale(region, subtasks), subtasks.length ? legend(counts) : "", detail);
+  if (subtasks.length) card.append(table(job, region, subtasks));
+  card.draw = () => {
+    const width = Math.floor(hold.clientWidth);
+    if (!width || hold.drawn === width) return;
+    const focused = hold.contains(document.activeElement);
+    hold.drawn = width;
+    hold.replaceChildren(drawStrip(region, subtasks, width, chosen, select));
+    if (focused) hold.firstChild.focus();
+  };
+  card.select = (index) => { chosen.index = index; hold.drawn = 0; card.draw(); };
+  return card;
+}
+
+function chips(job, region, subtasks) {
+  const told = [];
+  if (region.rule) told.push(h("span", { class: "chip" }, `rule ${region.rule}`), h("span", { class: "chip" }, `target ${bytes(region.target_bytes)}`));
+  for (const clamp of region.clamps) told.push(h("span", { class: "chip note" }, `bound ${clamp}`));
+  if (region.max_over_mean >= 1.5) told.push(h("span", { class: "chip warn" }, `⚠ largest subtask ${region.max_over_mean.toFixed(1)}× the mean`));
+  const hot = hottest(region.bytes_by_subpartition);
+  if (hot) told.push(h("span", { class: "chip warn" }, `⚠ subpartition ${hot.position} holds ${bytes(hot.size)}, ${percent(hot.size, hot.total)} of all`));
+  if (region.parallelism === null) told.push(h("span", { class: "chip" }, `at most ${region.bound}`));
+  return h("div", { class: "chips" }, ...told);
+}
+
+function hottest(sizes) {
+  const total = sum(sizes);
+  if (sizes.length < 4 || !total) return null;
+  const size = Math.max(...sizes);
+  return size >= 4 * meanOf(sizes) && size >= 0.1 * total ? { size, total, position: sizes.indexOf(size) } : null;
+}
+
+function facts(region, subtasks) {
+  const inputs = region.edges.map((edge) => [edge.kind === "source" ? "reads" : `${edge.kind} from`,
+    edge.kind === "source" ? edge.path : edge.vertex, edge.bytes === null ? "?" : bytes(edge.bytes)]);
+  const times = subtasks.map((each) => each.instance).filter(Boolean);
+  const start = times.map((each) => each.start).filter(Boolean).sort()[0];
+  const ended = times.length && times.every((each) => each.end);
+  const end = ended ? times.map((each) => each.end).sort().at(-1) : null;
+  return h("dl", { class: "facts" },
+    ...inputs.map(([how, what, size]) => h("div", null, h("dt", null, how), h("dd", { class: "long" }, what, " ", h("b", null, size)))),
+    ...region.sinks.map((sink) => h("div", null, h("dt", null, "publishes"), h("dd", { class: "long" }, sink.path))),
+    region.rows !== null && h("div", null, h("dt", null, "rows out"), h("dd", null, number(region.rows))),
+    region.bytes_out !== null && h("div", null, h("dt", null, "bytes out"), h("dd", null, bytes(region.bytes_out))),
+    start && h("div", null, h("dt", null, ended ? "took" : "so far"), h("dd", null, duration(between(start, end)))));
+}
+
+function legend(counts) {
+  return h("ul", { class: "legend" }, ...SHARES.filter((state) => counts[state]).map((state) =>
+    h("li", null, h("span", { class: `swatch fill-${state}` }), `${number(counts[state])} ${STATES[state]}`)));
+}
+
+function drawDetail(job, region, subtask, subtasks, memory) {
+  const mean = sum(subtasks.map((each) => each.bytes)) / subtasks.length;
+  const over = mean ? ` (${(subtask.bytes / mean).toFixed(1)}× the mean)` : "";
+  const task = `${job.job}.${region.name}.run`;
+  const tries = subtask.instance?.try ?? 0;
+  const attempt = (subtask.attempt ?? 0) > RESTARTS ? `${Math.floor(subtask.attempt / RESTARTS)}, repeated ${subtask.attempt % RESTARTS}× inside it` : String(Math.max(tries, subtask.attempt ?? 0) || "–");
+  const rows = [["reads", subtask.subpartitions ? `subpartitions ${subtask.reads}` : subtask.reads], ["bytes in", bytes(subtask.bytes) + over],
+    ["rows out", number(subtask.rows)], ["bytes out", bytes(subtask.bytes_out)], ["time", duration(subtask.seconds)], ["attempt", attempt]];
+  const detail = h("div", { class: `chosen ${subtask.state}` }, h("h4", null, h("span", { class: `swatch fill-${subtask.state}` }), `Subtask ${subtask.index} of ${subtasks.length}: ${STATES[subtask.state]}`),
+    h("dl", null, ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
+    subtask.instance && h("p", { class: "links" }, link(taskAddress(task, subtask.index), null, "Log and task instance"), " ",
+      link(taskAddress(task, subtask.index, "/details"), null, "Details")));
+  if (subtask.state === "failed" || subtask.state === "retrying") detail.append(drawReason(memory, region, task, subtask));
+  return detail;
+}
+
+// The reason is in Airflow's log; it is asked for with the viewer's own rights, once for each try.
+function drawReason(memory, region, task, subtask) {
+  const attempt = subtask.state === "retrying" && subtask.instance.try > 1 ? subtask.instance.try - 1 : subtask.instance.try;
+  const key = `${region.id}/${subtask.index}/${attempt}`;
+  const box = h("pre", { class: "why", tabindex: 0, "aria-label": "Why it failed" }, memory.reasons.get(key) ?? "Reading why…");
+  if (!memory.reasons.has(key)) {
+    readReason(task, subtask.index, attempt)
+      .then((reason) => { memory.reasons.set(key, reason ?? "Its log tells no error; see Airflow's own pages."); })
+      .catch((error) => { memory.reasons.set(key, `Not known: ${error.message}`); })
+      .finally(() => { box.textContent = memory.reasons.get(key); });
+  }
+  return box;
+}
+
+function table(job, region, subtasks) {
+  const details = h("details", { class: "all" }, h("summary", null, "All subtasks as a table"));
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.children.length > 1) return;
+    const head = ["#", "state", "reads", "bytes in", "rows out", "bytes out", "time", "attempt"];
+    details.append(h("div", { class: "scroll" }, h("table", null, h("caption", { class: "hidden" }, `Subtasks of ${region.title}`),
+      h("thead", null, h("tr", null, ...head.map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", null, ...subtasks.map((each) => h("tr", { class: each.state },
+        h("th", { scope: "row" }, link(taskAddress(`${job.job}.${region.name}.run`, each.index), null, String(each.index))),
+        ...[STATES[each.state], each.reads, bytes(each.bytes), number(each.rows), bytes(each.bytes_out), duration(each.seconds), String(each.instance?.try || "–")].map((value) => h("td", null, value))))))));
+  });
+  return details;
+}

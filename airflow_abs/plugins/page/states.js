@@ -1,0 +1,59 @@
+"use strict";
+// What a subtask is doing, from Airflow's state of its task instance and from what it left in the exchange.
+const STATES = {
+  waiting: "waiting", running: "running", retrying: "waiting to be retried", done: "done", retried: "done after a retry",
+  recomputed: "recomputed", failed: "failed", skipped: "not run",
+};
+const SHARES = ["done", "retried", "recomputed", "running", "retrying", "failed", "skipped", "waiting"];
+const RESTARTS = 1000; // an attempt above this number repeated one inside the same try
+const BY_AIRFLOW = {
+  running: "running", deferred: "running", restarting: "retrying", up_for_retry: "retrying",
+  failed: "failed", upstream_failed: "skipped", skipped: "skipped", removed: "skipped",
+};
+
+function stateOf(subtask, instance) {
+  if (instance?.state === "success") {
+    if ((subtask?.attempt ?? 0) > RESTARTS) return "recomputed";
+    return instance.try > 1 ? "retried" : "done";
+  }
+  return BY_AIRFLOW[instance?.state] ?? "waiting";
+}
+
+// All that is known of a region's subtasks, one entry each; before the decision there are none.
+function subtasksOf(region) {
+  const instances = new Map((region.tasks ?? []).map((each) => [each.map_index, each]));
+  return region.subtasks.map((subtask) => {
+    const instance = instances.get(subtask.index);
+    const seconds = subtask.seconds ?? between(instance?.start, instance?.end);
+    return { ...subtask, instance, state: stateOf(subtask, instance), seconds };
+  });
+}
+function shares(subtasks) {
+  const counts = Object.fromEntries(SHARES.map((state) => [state, 0]));
+  for (const subtask of subtasks) counts[subtask.state] += 1;
+  return counts;
+}
+function describeShares(counts) {
+  return SHARES.filter((state) => counts[state]).map((state) => `${number(counts[state])} ${STATES[state]}`).join(", ");
+}
+// How far a running subtask is: Airflow keeps no such number, but its log says it in every progress line.
+async function readProgress(task, index, attempt) {
+  const events = await readLog(task, index, attempt);
+  for (const event of events.reverse()) {
+    const found = /(\d+) of (\d+) Spark tasks/.exec(event.event ?? "");
+    if (found && Number(found[2])) return Number(found[1]) / Number(found[2]);
+  }
+  return null;
+}
+// Why it failed: the last error that its log tells, in the words of whatever raised it.
+async function readReason(task, index, attempt) {
+  const events = (await readLog(task, index, attempt)).filter((event) => event.level === "error" || event.level === "critical");
+  const told = events.flatMap((event) => [...(event.error_detail ?? []).map((detail) => detail.exc_value), event.event]).filter(Boolean);
+  return told[0] ?? null;
+}
+async function readLog(task, index, attempt) {
+  const path = `api/v2/dags/${encodeURIComponent(DAG)}/dagRuns/${encodeURIComponent(RUN)}/taskInstances/${encodeURIComponent(task)}/logs/${attempt}`;
+  const answer = await fetch(`${ROOT}${path}?${query({ map_index: index, full_content: true })}`, { headers: { Accept: "application/json" } });
+  if (!answer.ok) throw new Error(answer.status === 403 ? "you may not read its log" : `its log cannot be read (${answer.status})`);
+  return ((await answer.json()).content ?? []).filter((event) => typeof event === "object");
+}

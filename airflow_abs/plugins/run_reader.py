@@ -1,0 +1,131 @@
+"""A run for the page: the exchange's view of each job, with the states of Airflow's task instances."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from airflow_abs.exchange.errors import ExchangeError, MissingFileError
+from airflow_abs.exchange.locations import ExchangePath
+from airflow_abs.exchange.manifest import Manifest
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.run_json import run_to_json
+from airflow_abs.exchange.run_view import read_committed, read_decisions, read_run
+from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
+
+Tasks = Mapping[str, Sequence[TaskFacts]]
+
+_FRESH_SECONDS = 20.0
+_KEPT = 20_000
+# An exchange may also have no driver here, or a name that no driver takes.
+_UNREADABLE = (ExchangeError, OSError, ImportError, ValueError)
+
+
+@dataclass(slots=True)
+class RunReader:
+    """Reads runs and remembers what cannot change any more, so that a refresh costs a few small files.
+
+    A manifest is read when Airflow says that its subtask succeeded, and again only after another try of it, or, while
+    the run lives, after some seconds (what was lost is recomputed without Airflow's knowing).
+    """
+
+    open_path: Callable[[str], ExchangePath]
+    clock: Callable[[], float] = time.monotonic
+    _memory: OrderedDict[tuple[Any, ...], tuple[float, Any]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def read_jobs(self, run: RunFacts, jobs: Mapping[str, str | None], tasks: Tasks) -> list[dict[str, Any]]:
+        """Every job of the run; one that cannot be read says why under `problem`."""
+        return [self._read_job(run, job, exchange, tasks) for job, exchange in jobs.items()]
+
+    def read_history(self, runs: Sequence[RunFacts], jobs: Mapping[str, Mapping[str, str | None]]) -> list[Any]:
+        """Fan-out and bytes of every region in each of the runs, as far as they were decided."""
+        return [{**run.to_json(), "jobs": self._read_past(run, jobs.get(run.run_id, {}))} for run in runs]
+
+    def _read_job(self, run: RunFacts, job: str, exchange: str | None, tasks: Tasks) -> dict[str, Any]:
+        known = {"job": job, "exchange": exchange, "tasks": _own_tasks(job, tasks)}
+        if exchange is None:
+            return {
+                **known,
+                "problem": "not planned yet: its plan task has not begun, or Airflow no longer knows where",
+            }
+        try:
+            folder = JobFolder(self.open_path(exchange), run.dag_id, run.run_id, job)
+            view = read_run(folder, reader=self._reader(run, tasks))
+        except MissingFileError as error:
+            return {**known, "problem": f"there is no plan at {error.path}", "missing": True}
+        except _UNREADABLE as error:
+            return {**known, "problem": f"{type(error).__name__}: {error}"}
+        told = run_to_json(view)
+        for region in told["regions"]:
+            region["tasks"] = [each.to_json() for each in tasks.get(f"{job}.{region['name']}.run", ())]
+        return {**told, **known, "problem": None}
+
+    def _reader(self, run: RunFacts, tasks: Tasks) -> Callable[[JobFolder, str, int], Manifest | None]:
+        ended = {
+            (task_id, each.map_index): (each.try_number, each.end)
+            for task_id, listed in tasks.items()
+            for each in listed
+            if each.state == "success"
+        }
+
+        def read(folder: JobFolder, region: str, index: int) -> Manifest | None:
+            found = ended.get((f"{folder.job}.{region}.run", index))
+            if found is None:
+                return None
+            key = ("manifest", str(folder.path), region, index, *found)
+            manifest: Manifest | None = self._remember(
+                key, lambda: read_committed(folder, region, index), keep=run.is_over
+            )
+            return manifest
+
+        return read
+
+    def _read_past(self, run: RunFacts, jobs: Mapping[str, str | None]) -> dict[str, Any]:
+        told: dict[str, Any] = {}
+        for job, exchange in jobs.items():
+            if exchange is not None:
+                key = ("past", exchange, run.dag_id, run.run_id, job, run.end)
+                read = partial(self._decided, exchange, run, job)
+                told[job] = self._remember(key, read, keep=run.is_over)
+        return told
+
+    def _decided(self, exchange: str, run: RunFacts, job: str) -> dict[str, Any]:
+        """{} for what cannot be read: it is not what the page is about."""
+        try:
+            view = read_decisions(JobFolder(self.open_path(exchange), run.dag_id, run.run_id, job))
+        except _UNREADABLE:
+            return {}
+        return {
+            region.name: {"parallelism": region.decision.parallelism, "bytes_in": region.bytes_in}
+            for region in view.regions
+            if region.decision is not None
+        }
+
+    def _remember(self, key: tuple[Any, ...], read: Callable[[], Any], *, keep: bool) -> Any:
+        now = self.clock()
+        with self._lock:
+            since, value = self._memory.get(key, (now, None))
+            if value is not None and (keep or now - since < _FRESH_SECONDS):
+                self._memory.move_to_end(key)
+                return value
+        value = read()
+        with self._lock:
+            self._memory[key] = (now, value)
+            while len(self._memory) > _KEPT:
+                self._memory.popitem(last=False)
+        return value
+
+
+def _own_tasks(job: str, tasks: Tasks) -> dict[str, Any]:
+    """The unmapped tasks of a job by their name in it: plan, orders.decide, by_region.commit, release."""
+    return {
+        task_id.removeprefix(f"{job}."): listed[0].to_json()
+        for task_id, listed in tasks.items()
+        if task_id.startswith(f"{job}.") and not task_id.endswith(".run")
+    }

@@ -1,0 +1,138 @@
+"""Settings of the package: Airflow's section `[adaptive_spark]`, and per-job arguments that win over it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.region_inputs import Strategy
+
+SECTION = "adaptive_spark"
+
+_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+
+
+DEFAULTS: dict[str, str] = {
+    "exchange": "",
+    "target_bytes": "128MB",
+    "min_parallelism": "1",
+    "max_parallelism": "128",
+    "default_source_parallelism": "",
+    "strategy": "balanced",
+    "slots": "",
+    "deferrable": "True",
+    "defer_after": "10",
+    "embedded_folder": "",
+}
+"""Every option of the section with its default, as Airflow stores it."""
+
+DESCRIPTIONS: dict[str, str] = {
+    "exchange": "URI of shared storage for the data between regions; Airflow and Spark must both reach it.",
+    "target_bytes": "Bytes that one subtask should read, such as 128MB.",
+    "min_parallelism": "Fewest subtasks of a vertex.",
+    "max_parallelism": "Most subtasks of a vertex, and the number of subpartitions that its inputs are cut into.",
+    "default_source_parallelism": "Most subtasks of a vertex that reads files; empty: max_parallelism.",
+    "strategy": "balanced (any number, ranges of about equal bytes) or power_of_two (Flink 1.15's rule).",
+    "slots": "Spark tasks that run at once; empty: what the Spark server says.",
+    "deferrable": "Hand subtasks over to the triggerer when they run longer than defer_after.",
+    "defer_after": "Seconds that a worker awaits a subtask before the triggerer takes it over.",
+    "embedded_folder": "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """What binds one job. `slots` None means: as many as the Spark server says it has."""
+
+    exchange: str
+    target_bytes: int
+    min_parallelism: int
+    max_parallelism: int
+    default_source_parallelism: int | None
+    strategy: Strategy
+    slots: int | None
+    deferrable: bool
+    defer_after: float
+
+    def options(self) -> dict[str, Any]:
+        """The part that decides, as the plan stores it."""
+        names = (
+            "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism", "strategy", "slots"
+        )  # fmt: skip
+        return {name: asdict(self)[name] for name in names}
+
+
+def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
+    """The section's values, replaced by every override that is not None.
+
+    Raises:
+        InvalidValueError: a value is outside what its meaning allows, or the exchange is not set.
+    """
+    values = {name: _read(name) for name in JobSettings.__dataclass_fields__}
+    values |= {name: value for name, value in overrides.items() if value is not None}
+    settings = JobSettings(
+        exchange=str(values["exchange"] or ""),
+        target_bytes=parse_bytes("target_bytes", values["target_bytes"]),
+        min_parallelism=_count("min_parallelism", values["min_parallelism"]),
+        max_parallelism=_count("max_parallelism", values["max_parallelism"]),
+        default_source_parallelism=_optional_count("default_source_parallelism", values["default_source_parallelism"]),
+        strategy=values["strategy"],
+        slots=_optional_count("slots", values["slots"]),
+        deferrable=_flag(values["deferrable"]),
+        defer_after=float(values["defer_after"]),
+    )
+    _check(settings)
+    return settings
+
+
+def parse_bytes(name: str, value: object) -> int:
+    """A size: an integer of bytes, or text such as ``"256MB"`` or ``"1 GiB"`` (powers of 1024).
+
+    Raises:
+        InvalidValueError: it is neither, or below 1.
+    """
+    found = _SIZE.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
+    size = int(float(found[1]) * _UNITS[found[2].lower()]) if found else 0
+    if size < 1:
+        raise InvalidValueError(
+            f"{name} is {value!r}; expected a size of at least 1 byte, such as 268435456 or '256MB'"
+        )
+    return size
+
+
+def _read(name: str) -> Any:
+    from airflow.sdk.configuration import conf
+
+    return conf.get(SECTION, name, fallback=DEFAULTS[name]) or DEFAULTS[name]
+
+
+def _check(settings: JobSettings) -> None:
+    if not settings.exchange:
+        raise InvalidValueError(
+            "no exchange is set; give AdaptiveSparkJob(exchange='s3://bucket/exchange') or the Airflow option "
+            f"[{SECTION}] exchange a path that Airflow and Spark both reach"
+        )
+    if settings.strategy not in ("balanced", "power_of_two"):
+        raise InvalidValueError(f"strategy is {settings.strategy!r}; expected 'balanced' or 'power_of_two'")
+    if settings.min_parallelism > settings.max_parallelism:
+        raise InvalidValueError(
+            f"min_parallelism is {settings.min_parallelism}, above max_parallelism {settings.max_parallelism}; "
+            "lower the one or raise the other"
+        )
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, bool) or not str(value).strip().isdigit() or int(str(value)) < 1:
+        raise InvalidValueError(f"{name} is {value!r}; expected an integer of at least 1")
+    return int(str(value))
+
+
+def _optional_count(name: str, value: object) -> int | None:
+    return None if value in (None, "") else _count(name, value)
+
+
+def _flag(value: object) -> bool:
+    return value if isinstance(value, bool) else str(value).strip().lower() in ("true", "1", "yes", "on", "t")

@@ -1,0 +1,63 @@
+"""No Spark job may run while a transform is compiled: actions and hidden inputs are caught here.
+
+The client sends every execution through two methods; both are watched for the time of one transform. `spark.sql` is
+let through: for a query the server only hands back a relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from airflow_abs.core.errors import JobGraphError
+
+_WATCHED = ("_execute", "_execute_and_fetch_as_iterator")
+
+
+@contextmanager
+def no_execution(session: Any, vertex: str) -> Iterator[None]:
+    """Refuse every execution on `session` inside the block.
+
+    Raises:
+        JobGraphError: names the vertex, what it tried and what to do instead.
+    """
+    client = session.client
+    originals = {name: getattr(client, name) for name in _WATCHED}
+
+    def watch(original: Any) -> Any:
+        def checked(request: Any, *args: Any, **kwargs: Any) -> Any:
+            _check(request.plan, vertex)
+            return original(request, *args, **kwargs)
+
+        return checked
+
+    for name, original in originals.items():
+        setattr(client, name, watch(original))
+    try:
+        yield
+    finally:
+        for name in originals:
+            delattr(client, name)
+
+
+def _check(plan: Any, vertex: str) -> None:
+    command = plan.command.WhichOneof("command_type") if plan.WhichOneof("op_type") == "command" else None
+    if command == "sql_command":
+        return
+    if command == "create_dataframe_view":
+        raise JobGraphError(
+            f"vertex {vertex!r}: its transform makes a temporary view, which hides its input; "
+            "hand the DataFrame to the query itself: spark.sql(query, df=df), with {df} in the query"
+        )
+    if command in ("register_function", "register_table_function", "register_data_source"):
+        raise JobGraphError(
+            f"vertex {vertex!r}: its transform registers a function with the session, which its subtasks do not share; "
+            "use the function as a column expression (pyspark.sql.functions.udf)"
+        )
+    what = "an action (count, collect, show, toPandas, ...)" if command is None else f"the command {command}"
+    raise JobGraphError(
+        f"vertex {vertex!r}: its transform runs {what}; expected a function that only builds a DataFrame "
+        "from its inputs. "
+        "Return the DataFrame and let the vertex's sink or its consumers use it"
+    )

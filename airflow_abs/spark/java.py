@@ -1,0 +1,70 @@
+"""Finding a Java that Spark 4.2 starts with."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+MINIMUM_JAVA = 17
+# Spark starts the JVM with `--add-modules=jdk.incubator.vector`; some small runtimes leave it out.
+NEEDED_MODULE = "jdk.incubator.vector"
+_SYSTEM_FOLDER = Path("/usr/lib/jvm")
+_ANSWER_SECONDS = 30
+
+
+class JavaMissingError(RuntimeError):
+    """No Java on this host that Spark can run on."""
+
+
+def find_java_home(environment: Mapping[str, str] | None = None, system_folder: Path = _SYSTEM_FOLDER) -> Path:
+    """The home of the first fitting Java: JAVA_HOME, the one on PATH, then those in /usr/lib/jvm, oldest first.
+
+    Raises:
+        JavaMissingError: none fits; says what was looked at and what to install.
+    """
+    environment = os.environ if environment is None else environment
+    rejected = []
+    for home in dict.fromkeys(_candidates(environment, system_folder)):
+        reason = _unfit(home)
+        if reason is None:
+            return home
+        rejected.append(f"{home} ({reason})")
+    raise JavaMissingError(
+        f"the embedded Spark found no Java {MINIMUM_JAVA} or newer with the module {NEEDED_MODULE}; "
+        f"looked at JAVA_HOME, PATH and {system_folder}: {', '.join(rejected) or 'nothing there'}; "
+        "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    )
+
+
+def _candidates(environment: Mapping[str, str], system_folder: Path) -> Iterator[Path]:
+    if environment.get("JAVA_HOME"):
+        yield Path(environment["JAVA_HOME"]).resolve()
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path:
+        yield Path(on_path).resolve().parent.parent
+    homes = {java.parent.parent.resolve() for java in system_folder.glob("*/bin/java")}
+    yield from sorted(homes, key=lambda home: ([int(number) for number in re.findall(r"\d+", home.name)], home))
+
+
+def _unfit(home: Path) -> str | None:
+    """Why this Java does not fit, or None."""
+    java = home / "bin" / "java"
+    if not java.is_file():
+        return "has no bin/java"
+    try:
+        answer = subprocess.run(
+            [java, "--list-modules"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"does not run: {error}"
+    modules = dict(line.strip().partition("@")[::2] for line in answer.stdout.splitlines() if "@" in line)
+    major = re.match(r"\d+", modules.get("java.base", ""))
+    if answer.returncode != 0 or major is None:
+        return "is older than 9"  # the option is unknown there
+    if int(major.group()) < MINIMUM_JAVA:
+        return f"is version {major.group()}"
+    return None if NEEDED_MODULE in modules else f"lacks the module {NEEDED_MODULE}"

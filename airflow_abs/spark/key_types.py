@@ -1,0 +1,192 @@
+"""One type for the hash keys of all inputs of a consumer.
+
+Spark hashes 5 as INT and 5 as BIGINT to different numbers, so the rows of a join would miss each other. Keys are cast
+to the type in which Spark would compare them, and -0.0 becomes 0.0, before they are hashed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.spark.relations import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+
+def resolve_keys(vertex: str, schema: StructType, keys: Sequence[str]) -> tuple[str, ...]:
+    """The columns that the keys name, in the spelling of the schema (Spark's names do not care for case).
+
+    Raises:
+        JobGraphError: a key is not a column, or two columns answer to it.
+    """
+    resolved = []
+    for key in keys:
+        found = [name for name in schema.names if name == key] or [
+            name for name in schema.names if name.lower() == key.lower()
+        ]
+        if len(found) != 1:
+            raise JobGraphError(
+                f"vertex {vertex!r}: hash key {key!r} is {'ambiguous' if found else 'not a column of its output'}; "
+                f"its columns are {', '.join(schema.names)}"
+            )
+        resolved.append(found[0])
+    return tuple(resolved)
+
+
+def compute_common_types(
+    session: Any, consumer: str, types_by_input: Mapping[str, Sequence[DataType]]
+) -> tuple[str, ...]:
+    """The common type of each key position over all hash inputs of `consumer`, as DDL.
+
+    Args:
+        session: a Connect session; only its analyser is asked.
+        consumer: vertex, for messages.
+        types_by_input: input name to the types of its keys, in order.
+
+    Raises:
+        JobGraphError: different numbers of keys, or no type in which both compare without loss.
+    """
+    counts = {name: len(types) for name, types in types_by_input.items()}
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        raise JobGraphError(
+            f"vertex {consumer!r}: its hash inputs have different numbers of keys ({found}); rows that "
+            "belong together would "
+            "reach different subtasks. Hash all inputs by the same keys"
+        )
+    positions = zip(*types_by_input.values(), strict=True)
+    return tuple(
+        _common_type(session, consumer, index, dict(zip(types_by_input, types, strict=True)))
+        for index, types in enumerate(positions)
+    )
+
+
+def subpartition_expression(
+    keys: Sequence[str], key_types: Sequence[str], schema: StructType, subpartitions: int
+) -> str:
+    """SQL for the subpartition of a row: ``pmod(xxhash64(keys), subpartitions)``.
+
+    xxhash64 is independent of the Murmur3 that Spark's own shuffles use: with the same function all rows of one
+    subpartition would fall into one Spark partition of the consumer.
+    """
+    hashed = ", ".join(
+        _key_expression(key, type_, schema[key].dataType.simpleString())
+        for key, type_ in zip(keys, key_types, strict=True)
+    )
+    return f"CAST(pmod(xxhash64({hashed}), {subpartitions}L) AS INT)"
+
+
+def row_expression(vertex: str, schema: StructType, subpartitions: int) -> str:
+    """SQL for the subpartition of a row by all its columns: a recomputed partition puts every row where it was.
+
+    Raises:
+        JobGraphError: no column can be hashed.
+    """
+    columns = [field.name for field in schema.fields if _hashable(field.dataType)]
+    if not columns:
+        raise JobGraphError(
+            f"vertex {vertex!r}: rebalance() finds no column that Spark can hash among {schema.simpleString()}; "
+            "add one, or use hash() with a key"
+        )
+    return f"CAST(pmod(xxhash64({', '.join(quote(name) for name in columns)}), {subpartitions}L) AS INT)"
+
+
+def row_hash(schema: StructType) -> str | None:
+    """SQL for a number within 31 bits that depends on a row's values alone; None if no column can be hashed.
+
+    Sums of it tell two sets of rows apart, whatever their order. Floating-point columns are left out: their last bits
+    depend on the order in which Spark adds up.
+    """
+    columns = [field.name for field in schema.fields if _hashable(field.dataType) and not _is_floating(field.dataType)]
+    return f"xxhash64({', '.join(map(quote, columns))}) % 2147483647L" if columns else None
+
+
+def _key_expression(key: str, common: str, own: str) -> str:
+    expression = quote(key) if own == common else f"CAST({quote(key)} AS {common})"
+    return f"({expression} + CAST(0 AS {common}))" if common in ("double", "float") else expression
+
+
+def _hashable(data_type: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+    if isinstance(data_type, (MapType, VariantType)):
+        return False
+    if isinstance(data_type, ArrayType):
+        return _hashable(data_type.elementType)
+    return not isinstance(data_type, StructType) or all(_hashable(field.dataType) for field in data_type.fields)
+
+
+def _is_floating(data_type: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, DoubleType, FloatType, StructType
+
+    match data_type:
+        case ArrayType():
+            return _is_floating(data_type.elementType)
+        case StructType():
+            return any(_is_floating(field.dataType) for field in data_type.fields)
+        case _:
+            return isinstance(data_type, (DoubleType, FloatType))
+
+
+def _common_type(session: Any, consumer: str, index: int, types: Mapping[str, DataType]) -> str:
+    for name, data_type in types.items():
+        _check_key_type(consumer, name, index, data_type)
+    distinct = list(dict.fromkeys(types.values()))
+    if len(distinct) == 1:
+        return str(distinct[0].simpleString())
+    common = _wider_type(session, distinct)
+    if common is None or any(not _keeps_values(data_type, common) for data_type in distinct):
+        found = ", ".join(f"{name}: {data_type.simpleString()}" for name, data_type in types.items())
+        raise JobGraphError(
+            f"vertex {consumer!r}: hash key {index + 1} of its inputs has no common type ({found}); cast "
+            "it to one type in the "
+            "transforms before"
+        )
+    return str(common.simpleString())
+
+
+def _check_key_type(consumer: str, name: str, index: int, data_type: DataType) -> None:
+    from pyspark.sql.types import StringType
+
+    if not _hashable(data_type):
+        raise JobGraphError(
+            f"vertex {consumer!r}: hash key {index + 1} of input {name!r} is of type "
+            f"{data_type.simpleString()}, which Spark "
+            "cannot hash; hash by another column"
+        )
+    if isinstance(data_type, StringType) and data_type.simpleString() != "string":
+        raise JobGraphError(
+            f"vertex {consumer!r}: hash key {index + 1} of input {name!r} has a collation "
+            f"({data_type.simpleString()}), under "
+            "which equal strings hash differently; hash by a normalised copy, such as lower(key)"
+        )
+
+
+def _wider_type(session: Any, types: Sequence[DataType]) -> DataType | None:
+    """The type that Spark's own coercion gives, or None; strings and numbers are not mixed, that could lose rows."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions
+    from pyspark.sql.types import StringType
+
+    if any(isinstance(data_type, StringType) for data_type in types):
+        return None
+    nulls = [functions.lit(None).cast(data_type) for data_type in types]
+    try:
+        schema = session.range(0).select(functions.coalesce(*nulls).alias("key")).schema
+    except AnalysisException:
+        return None
+    common: DataType = schema["key"].dataType
+    return common
+
+
+def _keeps_values(data_type: DataType, common: DataType) -> bool:
+    """Decimals above 38 digits are cut by the coercion; then equal values could differ, or different ones be equal."""
+    from pyspark.sql.types import DecimalType
+
+    if not isinstance(data_type, DecimalType) or not isinstance(common, DecimalType):
+        return True
+    integer_digits = data_type.precision - data_type.scale
+    return bool(data_type.scale <= common.scale and integer_digits <= common.precision - common.scale)

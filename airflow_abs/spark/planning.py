@@ -1,0 +1,82 @@
+"""What the `plan` task does on the Spark side: check, compile, and hand back everything to be stored."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from airflow_abs.core.job_graph import JobGraph
+from airflow_abs.exchange.errors import ExchangeUnreachableError
+from airflow_abs.exchange.locations import locate
+from airflow_abs.exchange.paths import JobFolder, uri_for_spark
+from airflow_abs.exchange.plan import JobPlan
+from airflow_abs.exchange.store import check_writable, write_atomic, write_json
+from airflow_abs.spark.compile import VertexProgram, compile_vertices
+from airflow_abs.spark.steps import assign_results, plan_region
+
+_RANGE_SPLITS = re.compile(r"\bsplits=(\d+)")
+
+
+def plan_job(
+    session: Any, folder: JobFolder, graph: JobGraph, programs: Mapping[str, VertexProgram], options: Mapping[str, Any]
+) -> JobPlan:
+    """Check both sides of the exchange, compile all regions, and store the plan: templates first, plan.json last.
+
+    Raises:
+        ExchangeUnreachableError: Airflow or Spark cannot write there, or they do not see the same files.
+        JobGraphError, AnalysisException: a vertex does not compile; see `compile_vertices`.
+    """
+    check_exchange(session, folder)
+    compiled = compile_vertices(session, graph, programs)
+    specs = assign_results(session, graph, compiled)
+    regions = []
+    for region in graph.regions:
+        planned, templates = plan_region(graph, region, compiled, specs)
+        recomputable = not set(region.vertices).intersection(options.get("nondeterministic", ()))
+        regions.append(replace(planned, deterministic=recomputable))
+        for number, template in enumerate(templates):
+            write_atomic(folder.step_path(region.name, number), template)
+    slots = options.get("slots") or read_slots(session)
+    plan = JobPlan(uuid.uuid4().hex, tuple(regions), options, slots, session.version)
+    write_json(folder.plan_path, plan.to_json())
+    return plan
+
+
+def check_exchange(session: Any, folder: JobFolder) -> None:
+    """Both sides write, and Airflow sees what Spark wrote.
+
+    Raises:
+        ExchangeUnreachableError: says which side failed.
+    """
+    from pyspark.errors import PySparkException
+
+    check_writable(folder.path)
+    probe = folder.path / "probe"
+    try:
+        session.range(1).coalesce(1).write.mode("overwrite").parquet(uri_for_spark(probe))
+    except PySparkException as error:
+        raise ExchangeUnreachableError(
+            f"the Spark server cannot write to the exchange at {uri_for_spark(folder.path)}: {error}; "
+            "expected a path that "
+            "Airflow and Spark both reach and may write to"
+        ) from error
+    location = locate(probe)
+    if not location.fs.exists(f"{location.path}/_SUCCESS"):
+        raise ExchangeUnreachableError(
+            f"Spark wrote to the exchange at {uri_for_spark(probe)}, but Airflow does not see it at {location}; "
+            "expected storage that both share, not a local folder of each"
+        )
+    location.fs.rm(location.path, recursive=True)
+
+
+def read_slots(session: Any) -> int | None:
+    """How many Spark tasks the server runs at once now, by the splits that it gives to a range; None if it hides them.
+
+    That is Spark's default parallelism: the cores of a local server, those of all executors of a cluster.
+    """
+    explained = session.client.explain_string(session.range(1 << 20)._plan.to_proto(session.client), "simple")
+    found = _RANGE_SPLITS.search(explained)
+    return int(found[1]) if found else None

@@ -1,0 +1,174 @@
+"""Relations of Spark Connect's protocol that a subtask puts around the compiled plan: reads, ranges, hashing, writes.
+
+They are built by hand, without plan ids, so that they cannot collide with the column references of user code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow_abs.core.ranges import IndexRange
+from airflow_abs.spark.protocol import protos
+
+Relation = Any
+"""A `pyspark.sql.connect.proto.Relation`."""
+
+SUBPARTITION = "__subpartition"
+"""The column of an exchange file that says which subpartition a row belongs to."""
+
+# Without it a flipped bit is wrong data; with it, an error.
+_CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
+
+RESULT_WRITE_OPTIONS = {
+    "parquet.page.write-checksum.enabled": "true",
+    # Least CPU among the codecs and encodings that were measured; small pages let a range filter skip most of a file.
+    "compression": "lz4_raw",
+    "parquet.writer.version": "v2",
+    "parquet.block.size": str(128 * 1024 * 1024),
+    "parquet.page.size": str(64 * 1024),
+    "parquet.page.row.count.limit": "5000",
+}
+
+
+def read_files(
+    paths: Sequence[str], *, file_format: str, schema: str, options: Mapping[str, str] | None = None
+) -> Relation:
+    """Read exactly these files with this schema (JSON or DDL); no files give an empty relation of that schema."""
+    proto = protos()
+    if not paths:
+        return proto.Relation(local_relation=proto.LocalRelation(schema=schema))
+    as_named = {"__globPaths__": "false"}  # the paths were listed: a `[` in one of them is a character
+    source = proto.Read.DataSource(
+        format=file_format, schema=schema, paths=list(paths), options={**(options or {}), **as_named}
+    )
+    return proto.Relation(read=proto.Read(data_source=source))
+
+
+def read_result(
+    paths: Sequence[str], *, schema: str, numbered: bool, subpartitions: IndexRange | None = None
+) -> Relation:
+    """Read the rows of a range of subpartitions (None: all) from exchange files.
+
+    `schema` is the vertex's own; `numbered` says whether the files carry the subpartition column besides it.
+    """
+    if not numbered:
+        return read_files(paths, file_format="parquet", schema=schema, options=_CHECKED)
+    relation = read_files(paths, file_format="parquet", schema=_with_subpartition(schema), options=_CHECKED)
+    if subpartitions is not None:
+        start, stop = subpartitions.start, subpartitions.stop
+        relation = filter_rows(relation, f"{SUBPARTITION} >= {start} AND {SUBPARTITION} < {stop}")
+    return drop_column(relation, SUBPARTITION)
+
+
+def placeholder_relation(name: str, schema: str) -> Relation:
+    """An empty relation of this schema under a reserved name, to be replaced in every subtask."""
+    proto = protos()
+    return proto.Relation(
+        subquery_alias=proto.SubqueryAlias(input=read_files([], file_format="", schema=schema), alias=name)
+    )
+
+
+def filter_rows(relation: Relation, condition: str) -> Relation:
+    proto = protos()
+    return proto.Relation(filter=proto.Filter(input=relation, condition=sql_expression(condition)))
+
+
+def select_columns(relation: Relation, names: Sequence[str]) -> Relation:
+    """The columns in this order; a reader puts partition columns last, wherever the schema has them."""
+    proto = protos()
+    columns = [
+        proto.Expression(unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=quote(name)))
+        for name in names
+    ]
+    return proto.Relation(project=proto.Project(input=relation, expressions=columns))
+
+
+def quote(name: str) -> str:
+    """A column name as SQL takes it literally."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def drop_column(relation: Relation, name: str) -> Relation:
+    proto = protos()
+    return proto.Relation(drop=proto.Drop(input=relation, column_names=[name]))
+
+
+def coalesce(relation: Relation, partitions: int) -> Relation:
+    proto = protos()
+    return proto.Relation(repartition=proto.Repartition(input=relation, num_partitions=partitions, shuffle=False))
+
+
+def add_subpartition(relation: Relation, expression: str) -> Relation:
+    """Add the subpartition column and sort each Spark partition by it, so that a range is a run of pages."""
+    proto = protos()
+    column = proto.Expression.Alias(expr=sql_expression(expression), name=[SUBPARTITION])
+    numbered = proto.Relation(with_columns=proto.WithColumns(input=relation, aliases=[column]))
+    order = proto.Expression.SortOrder(
+        child=proto.Expression(
+            unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=SUBPARTITION)
+        ),
+        direction=proto.Expression.SortOrder.SORT_DIRECTION_ASCENDING,
+        null_ordering=proto.Expression.SortOrder.SORT_NULLS_FIRST,
+    )
+    return proto.Relation(sort=proto.Sort(input=numbered, order=[order], is_global=False))
+
+
+def count_rows(relation: Relation, name: str, row_hash: str | None = None) -> Relation:
+    """Let Spark count the rows on their way, and sum up their hashes; see `read_row_count`, `read_checksum`.
+
+    `name` must be the operation's own: Spark mixes up what operations of one session observe under the same name.
+    """
+    proto = protos()
+    metrics = [sql_expression("count(1)"), *([sql_expression(f"sum({row_hash})")] if row_hash else [])]
+    return proto.Relation(collect_metrics=proto.CollectMetrics(input=relation, name=name, metrics=metrics))
+
+
+def read_row_count(observed: Mapping[str, bytes], name: str) -> int | None:
+    """What `count_rows` counted, from the metrics that came with the operation's outcome."""
+    values = _observed(observed, name)
+    return int(values[0].long) if values else None
+
+
+def read_checksum(observed: Mapping[str, bytes], name: str) -> int | None:
+    """The sum of the rows' hashes that `count_rows` made, if it was asked to; 0 for no rows."""
+    values = _observed(observed, name)
+    return int(values[1].long) if len(values) > 1 else None
+
+
+def _observed(observed: Mapping[str, bytes], name: str) -> Sequence[Any]:
+    if name not in observed:
+        return ()
+    metrics: Any = protos().ExecutePlanResponse.ObservedMetrics.FromString(observed[name])
+    return list(metrics.values)
+
+
+def write_files(relation: Relation, path: str, *, file_format: str, options: Mapping[str, str]) -> Any:
+    """The command that writes `relation` to the new folder `path`; a folder that exists is replaced.
+
+    The folder belongs to one attempt alone, so replacing it can only meet the leavings of the same operation.
+    """
+    proto = protos()
+    write = proto.WriteOperation(
+        input=relation,
+        source=file_format,
+        path=path,
+        mode=proto.WriteOperation.SaveMode.SAVE_MODE_OVERWRITE,
+        options=dict(options),
+    )
+    return proto.Plan(command=proto.Command(write_operation=write))
+
+
+def sql_expression(text: str) -> Any:
+    proto = protos()
+    return proto.Expression(expression_string=proto.Expression.ExpressionString(expression=text))
+
+
+def _with_subpartition(schema: str) -> str:
+    fields = json.loads(schema)
+    fields["fields"] = [
+        *fields["fields"],
+        {"name": SUBPARTITION, "type": "integer", "nullable": True, "metadata": {}},
+    ]
+    return json.dumps(fields)

@@ -1,0 +1,101 @@
+"""Plan templates: a compiled Spark plan whose inputs are placeholders, and what a subtask puts in their place.
+
+A placeholder is a `SubqueryAlias` with a reserved name. The user's code may put it anywhere (below SQL, in a self-join,
+in a subquery of an expression); it is found by walking every nested message of the protobuf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from airflow_abs.spark.protocol import protos
+from airflow_abs.spark.relations import Relation
+
+PLACEHOLDER_PREFIX = "__airflow_abs_input_"
+
+_SHUFFLING = frozenset(
+    {"join", "aggregate", "deduplicate", "set_op", "group_map", "co_group_map", "as_of_join", "lateral_join", "sql"}
+    | {
+        "repartition",
+        "repartition_by_expression",
+        "limit",
+        "offset",
+        "tail",
+        "sort",
+        "transpose",
+        "summary",
+        "describe",
+    }
+)
+_TOO_LARGE = "a local DataFrame too large to be part of a plan; write it to files and read them as a source"
+_SESSION_BOUND = {
+    "cached_remote_relation": "a checkpoint, which only its own session can read",
+    "cached_local_relation": _TOO_LARGE,
+    "chunked_cached_local_relation": _TOO_LARGE,
+}
+
+
+def find_placeholders(relation: Relation) -> frozenset[str]:
+    """The names of all placeholders in a plan."""
+    return frozenset(alias.alias for alias in _aliases(relation))
+
+
+def bind(relation: Relation, inputs: Mapping[str, Callable[[], Relation]]) -> Relation:
+    """A copy of the template with every placeholder's input replaced; a placeholder met twice is built twice.
+
+    Raises:
+        KeyError: the template has a placeholder for which `inputs` has nothing.
+    """
+    bound = protos().Relation()
+    bound.CopyFrom(relation)
+    for alias in list(_aliases(bound)):
+        alias.input.CopyFrom(inputs[alias.alias]())
+    return bound
+
+
+def may_shuffle(relation: Relation) -> bool:
+    """True if some operator of the plan needs rows moved between Spark partitions.
+
+    It is read from the unresolved plan, where SQL text is opaque: SQL, windows and global sorts count as shuffling.
+    """
+    for message in _messages(relation):
+        if message.DESCRIPTOR.name == "Window":
+            return True
+        if message.DESCRIPTOR.name == "Relation" and message.WhichOneof("rel_type") in _SHUFFLING:
+            return True
+    return False
+
+
+def find_session_bound(relation: Relation) -> str | None:
+    """What in the plan only its own session can read, in words; None if a new session can run it."""
+    for message in _messages(relation):
+        if message.DESCRIPTOR.name == "Relation":
+            found = _SESSION_BOUND.get(message.WhichOneof("rel_type") or "")
+            if found:
+                return found
+    return None
+
+
+def _aliases(relation: Relation) -> Iterator[Any]:
+    for message in _messages(relation):
+        if message.DESCRIPTOR.name == "SubqueryAlias" and message.alias.startswith(PLACEHOLDER_PREFIX):
+            yield message
+
+
+def _messages(root: Any) -> Iterator[Any]:
+    """Every message below `root`, itself first; iterative, because user plans can be deeper than Python's stack."""
+    waiting = [root]
+    while waiting:
+        message = waiting.pop()
+        yield message
+        for descriptor, value in message.ListFields():
+            if descriptor.type != descriptor.TYPE_MESSAGE:
+                continue
+            if descriptor.message_type.GetOptions().map_entry:
+                if descriptor.message_type.fields_by_name["value"].type == descriptor.TYPE_MESSAGE:
+                    waiting.extend(value.values())
+            elif hasattr(value, "DESCRIPTOR"):
+                waiting.append(value)
+            else:
+                waiting.extend(value)

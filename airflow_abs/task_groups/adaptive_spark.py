@@ -1,0 +1,94 @@
+"""`AdaptiveSparkJob`: collects declared vertices and renders them as Airflow tasks when it closes."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+from airflow.sdk import TaskGroup
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.region_inputs import Strategy
+from airflow_abs.operators.adaptive_spark import OPEN_JOB, AdaptiveSparkOperator
+from airflow_abs.operators.restart_strategy import RestartStrategy, check_strategy
+from airflow_abs.settings import read_job_settings
+from airflow_abs.task_groups.rendering import render_job
+
+
+class AdaptiveSparkJob(TaskGroup):
+    """A graph of PySpark steps whose fan-out is decided at run time.
+
+    Vertices are declared inside it with `AdaptiveSparkOperator`. When it closes, the graph is checked and every
+    pipelined region becomes a `decide` and a mapped `run` task (and a `commit`, if it has a sink). Arguments left out
+    are read from Airflow's section ``[adaptive_spark]``.
+
+    Args:
+        group_id: id of the task group, and the job's name.
+        conn_id: Airflow connection of type ``spark_connect``; without a host it means an embedded server.
+        exchange: templated URI of shared storage for the data between regions.
+        target_bytes: bytes that one subtask should read, such as ``"256MB"``.
+        min_parallelism, max_parallelism: bounds of every vertex that has none of its own.
+        default_source_parallelism: upper bound of sources; by default `max_parallelism`.
+        strategy: ``balanced`` (any number, ranges of about equal bytes) or ``power_of_two`` (Flink 1.15's rule).
+        slots: how many Spark tasks run at once; by default what the server says.
+        restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
+            `airflow_abs.operators.restart_strategy`; by default after waits that grow. `retries` of a vertex caps it.
+        deferrable, defer_after: hand a subtask over to the triggerer when it runs longer than this many seconds.
+        group: further arguments of `TaskGroup`, such as `default_args`.
+
+    Raises:
+        JobGraphError: when it closes; names the vertex, what was found and what to do.
+        InvalidValueError: a setting is outside what it may be.
+    """
+
+    def __init__(  # noqa: PLR0913 - the options of a job, each with a default in the configuration
+        self,
+        group_id: str,
+        *,
+        conn_id: str = "spark_connect_default",
+        exchange: str | None = None,
+        target_bytes: int | str | None = None,
+        min_parallelism: int | None = None,
+        max_parallelism: int | None = None,
+        default_source_parallelism: int | None = None,
+        strategy: Strategy | None = None,
+        slots: int | None = None,
+        deferrable: bool | None = None,
+        defer_after: float | None = None,
+        restart_strategy: RestartStrategy | None = None,
+        **group: Any,
+    ) -> None:
+        super().__init__(group_id=group_id, **group)
+        self._conn_id = conn_id
+        self._restart_strategy = check_strategy(restart_strategy)
+        self._settings = read_job_settings(
+            {
+                "exchange": exchange,
+                "target_bytes": target_bytes,
+                "min_parallelism": min_parallelism,
+                "max_parallelism": max_parallelism,
+                "default_source_parallelism": default_source_parallelism,
+                "strategy": strategy,
+                "slots": slots,
+                "deferrable": deferrable,
+                "defer_after": defer_after,
+            }
+        )
+        self._vertices: list[AdaptiveSparkOperator] = []
+
+    def __enter__(self) -> Self:
+        if OPEN_JOB.get() is not None:
+            raise JobGraphError(f"job {self.group_id!r}: declared inside another job; close that one first")
+        super().__enter__()
+        OPEN_JOB.set(self._vertices)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        OPEN_JOB.set(None)
+        try:
+            if kind is None:
+                render_job(self, self._settings, self._conn_id, self._vertices, self._restart_strategy)
+        finally:  # Airflow's own stack of open groups has to be left in order, also after a mistake
+            super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]

@@ -1,0 +1,172 @@
+"""Await a subtask's Spark operation in the triggerer, and end the task from there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
+
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.hooks.storage import open_path
+
+if TYPE_CHECKING:
+    from airflow_abs.spark.subtask import SubtaskAttempt
+
+log = logging.getLogger(__name__)
+
+# A task that is resumed sooner after its deferral can be failed by a stale executor event (apache/airflow#72716).
+_SETTLED_SECONDS = 5.0
+_PROGRESS_SECONDS = 5.0
+_AWAY_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskRun:
+    """One try of one mapped task instance, as plain values: the worker and the triggerer run it alike."""
+
+    conn_id: str
+    exchange: str
+    dag_id: str
+    run_id: str
+    job: str
+    task_id: str
+    map_index: int
+    region: str
+    attempt: int
+    subtask: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def folder(self) -> JobFolder:
+        return JobFolder(open_path(self.exchange), self.dag_id, self.run_id, self.job)
+
+    def subtask_attempt(self) -> SubtaskAttempt:
+        from airflow_abs.spark.subtask import SubtaskAttempt
+
+        return SubtaskAttempt(self.region, self.subtask["index"], self.attempt, self.subtask["decision"])
+
+    async def run(self) -> dict[str, Any]:
+        """Run it to its end and return what is pushed as XCom; cancelling leaves the Spark operation running."""
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.spark.connection import open_connection
+        from airflow_abs.spark.progress import ProgressLog, describe_outcome
+        from airflow_abs.spark.subtask import report, run_subtask
+
+        endpoint = await AdaptiveSparkHook(self.conn_id).aget_endpoint()
+        async with open_connection(endpoint) as connection:
+            manifest = await run_subtask(
+                connection, self.folder, self.subtask_attempt(), on_progress=ProgressLog(_PROGRESS_SECONDS)
+            )
+        log.info("%s", describe_outcome(manifest))
+        return report(manifest, self.subtask["subtasks"])
+
+    async def interrupt(self) -> None:
+        """Stop this try's Spark operations; those that are not running are left alone."""
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.spark.connection import open_connection
+        from airflow_abs.spark.subtask import interrupt_subtask
+
+        endpoint = await AdaptiveSparkHook(self.conn_id).aget_endpoint()
+        async with open_connection(endpoint) as connection:
+            await interrupt_subtask(connection, self.folder, self.subtask_attempt())
+
+
+class SubtaskTrigger(BaseTrigger):
+    """Takes a subtask over from its worker: sends the same request, pushes the XCom, ends the task.
+
+    After a crash of the triggerer Airflow starts it again, and the same request attaches once more. `cleanup` is left
+    alone on purpose: it is called on every exit, also on a triggerer's ordinary shutdown, when Spark must go on.
+    """
+
+    def __init__(self, *, deadline: float | None = None, **run: Any) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._values = {"deadline": deadline, **run}
+        self._deadline = deadline
+        self._subtask_run = SubtaskRun(**run)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (f"{type(self).__module__}.{type(self).__qualname__}", self._values)
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        from airflow_abs.exchange.errors import ExchangeError
+        from airflow_abs.spark.errors import SparkOperationError
+
+        started = time.monotonic()
+        try:
+            result = await self._run_while_others_do()
+        except (SparkOperationError, ExchangeError) as error:
+            self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
+            await asyncio.sleep(max(0.0, _SETTLED_SECONDS - (time.monotonic() - started)))
+            yield TriggerEvent({"error": error_to_json(error)})
+            return
+        await self._push(result)
+        yield TaskSuccessEvent()
+
+    async def on_kill(self) -> None:
+        await self._subtask_run.interrupt()
+
+    async def _run_while_others_do(self) -> dict[str, Any]:
+        """Stay while another process has the operation: to leave without an event would fail the task, which may be
+        the other's by now. A trigger that was given to another triggerer is cancelled from outside."""
+        from airflow_abs.spark.errors import OperationTakenOverError
+
+        while True:
+            try:
+                return await self._run_in_time()
+            except OperationTakenOverError:
+                self.log.info("another process awaits this Spark operation now; looking again in %g s", _AWAY_SECONDS)
+                await asyncio.sleep(_AWAY_SECONDS)
+
+    async def _run_in_time(self) -> dict[str, Any]:
+        """Until the deadline; past it Spark is interrupted, not only left alone."""
+        from airflow_abs.spark.errors import OperationTimeoutError
+
+        try:
+            async with asyncio.timeout(None if self._deadline is None else self._deadline - time.time()):
+                return await self._subtask_run.run()
+        except TimeoutError:
+            await self._subtask_run.interrupt()
+            raise OperationTimeoutError(
+                f"{self._subtask_run.region}[{self._subtask_run.map_index}] ran longer than its "
+                "execution_timeout and was "
+                "interrupted; raise the limit, or lower the target bytes per subtask"
+            ) from None
+
+    async def _push(self, result: dict[str, Any]) -> None:
+        from airflow.sdk.execution_time.xcom import XCom
+
+        run = self._subtask_run
+        await XCom.aset(
+            "return_value",
+            result,
+            dag_id=run.dag_id,
+            task_id=run.task_id,
+            run_id=run.run_id,
+            map_index=run.map_index,
+        )
+
+
+def error_to_json(error: Exception) -> dict[str, Any]:
+    """An error of the exchange or of Spark as plain values, for the worker that raises it again."""
+    from airflow_abs.spark.errors import SparkOperationError
+
+    if isinstance(error, SparkOperationError):
+        return {"spark": error.to_json()}
+    return {"exchange": {"type": type(error).__name__, "message": str(error), "path": getattr(error, "path", "")}}
+
+
+def error_from_json(value: Mapping[str, Any]) -> Exception:
+    """Inverse of `error_to_json`."""
+    from airflow_abs.exchange.errors import ExchangeError
+    from airflow_abs.spark.errors import SparkOperationError
+
+    if "spark" in value:
+        return SparkOperationError.from_json(value["spark"])
+    return ExchangeError.from_json(value["exchange"])

@@ -1,0 +1,1 @@
+"""Measurements, not tests: what things cost on this machine."""

@@ -1,0 +1,1 @@
+"""The shapes of Flink's cases, one module per family of topics."""

@@ -1,0 +1,149 @@
+"""What README and the pages tell people to type: DAGs that Airflow reads, commands and settings that exist."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_abs.cli.main import main
+from airflow_abs.settings import DEFAULTS, DESCRIPTIONS
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = PAGES[0].read_text()
+SHELLS = ("bash", "console", "sh", "shell")
+
+# Imports a DAG file as Airflow does and tells its tasks, in a process of its own: no other test meets its modules.
+TELL_TASKS = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+
+bag = DagBag(dag_folder=sys.argv[1], safe_mode=False, load_op_links=False)
+tasks = {name: sorted(dag.task_ids) for name, dag in bag.dags.items()}
+print(json.dumps({"errors": bag.import_errors, "tasks": tasks}))
+"""
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return [code for language, code in found if language in languages]
+
+
+def commands(page: Path) -> list[str]:
+    """Lines that are typed, and what stands in the text between backquotes and reads like one."""
+    typed = [
+        line.removeprefix("$ ").strip()
+        for block in blocks(page, *SHELLS)
+        for line in block.replace("\\\n", " ").splitlines()
+        if not block.startswith("$") or line.startswith("$ ")
+    ]
+    return typed + re.findall(r"`((?:make|airflow-abs)(?: [^`\n]+)?)`", page.read_text())
+
+
+def all_commands(program: str) -> list[str]:
+    found = {command.split("  #")[0].strip() for page in PAGES for command in commands(page)}
+    return sorted(command for command in found if command.split()[:1] == [program])
+
+
+def tasks_of(code: str, folder: Path) -> dict[str, list[str]]:
+    """Task ids by DAG of a DAG file."""
+    file = folder / "example.py"
+    file.write_text(code)
+    environment = os.environ | {"PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, "-c", TELL_TASKS, file],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["errors"] == {}
+    return dict(told["tasks"])
+
+
+def test_both_dags_of_the_readme_declare_the_same_tasks(tmp_path: Path) -> None:
+    written, decorated = (tasks_of(code, tmp_path) for code in blocks(PAGES[0], "python"))
+    regions = ("customers", "enriched", "orders", "by_region")
+    expected = {f"revenue.{region}.{task}" for region in regions for task in ("decide", "run")}
+    expected |= {"revenue.plan", "revenue.by_region.commit", "revenue.release"}
+    assert set(written["revenue"]) == set(decorated["taskflow_revenue"]) == expected
+
+
+@pytest.mark.parametrize("code", blocks(ROOT / "docs" / "operations.md", "python"))
+def test_a_piece_of_a_job_on_the_operations_page_can_be_written(code: str, tmp_path: Path) -> None:
+    dag = """
+import pendulum
+from airflow.sdk import DAG
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+"""
+    (job,) = [line for line in code.splitlines() if line.startswith("AdaptiveSparkJob(")]
+    dag += code.replace(job, "")
+    dag += f"""
+with DAG("example", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")):
+    with {job}:
+        AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), sink=Files("/mart/orders"))
+"""
+    assert "revenue.orders.commit" in tasks_of(dag, tmp_path)["example"]
+
+
+def test_the_readme_shows_every_setting_with_its_default() -> None:
+    table = README.split("## Configuration")[1].split("\n\n")[2]
+    rows = [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]
+    assert {name: default for name, default, _ in rows} == DEFAULTS
+    assert all(meaning for _, _, meaning in rows)
+
+
+def test_every_setting_is_described_to_airflow() -> None:
+    assert DESCRIPTIONS.keys() == DEFAULTS.keys()
+
+
+def test_every_make_target_of_the_pages_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = {word for command in all_commands("make") for word in command.split()[1:2] if re.fullmatch("[a-z-]+", word)}
+    assert {"demo", "test"} <= named <= targets
+
+
+@pytest.mark.parametrize("command", all_commands("airflow-abs"))
+def test_a_command_of_the_pages_exists(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = command.split()[1]
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    shown = capsys.readouterr().out
+    options = re.findall(r"--[a-z-]+", command)
+    assert all(option in shown for option in options)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_link_of_a_page_leads_nowhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, section = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        if section:
+            titles = re.findall(r"^#+ (.+)$", file.read_text(), flags=re.MULTILINE)
+            slugs = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+            assert section in slugs, target
+
+
+def test_every_file_that_a_page_names_exists() -> None:
+    folders = ("core", "exchange", "spark", "operators", "triggers", "hooks", "task_groups", "plugins", "cli")
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+(?:\.[a-z]+)?)`", page.read_text())
+        if name.split("/")[0] in (*folders, "tests", "docs", "dags")
+    }
+    assert len(named) > 20
+    roots = (ROOT, ROOT / "airflow_abs")
+    assert [name for name in sorted(named) if not any((root / name).exists() for root in roots)] == []

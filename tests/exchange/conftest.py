@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from upath import UPath
+
+from airflow_abs.exchange.locations import ExchangePath
+from airflow_abs.exchange.paths import JobFolder
+
+
+@pytest.fixture(params=["path", "file", "memory"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ExchangePath]:
+    """An empty exchange root: a `pathlib.Path`, a `file://` UPath, and an object store (in memory)."""
+    if request.param == "path":
+        yield tmp_path / "exchange"
+    elif request.param == "file":
+        yield UPath((tmp_path / "exchange").as_uri())
+    else:
+        memory = UPath(f"memory://exchange-{uuid.uuid4().hex}")
+        yield memory
+        if memory.fs.exists(memory.path):
+            memory.fs.rm(memory.path, recursive=True)
+
+
+@pytest.fixture
+def job(root: ExchangePath) -> JobFolder:
+    return JobFolder(root, "daily_revenue", "scheduled__2026-01-01T00:00:00+00:00", "revenue")

@@ -1,0 +1,266 @@
+"""`make test-faults`: a real Airflow and a real Spark run a pipeline while seeded faults hit them; then the report.
+
+python -m tests.faults.suite --seed 1 --faults 100 --json build/faults.json --report docs/faults.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import duckdb
+
+from airflow_abs.cli.services import AirflowServices
+from airflow_abs.exchange.paths import JobFolder
+from tests.faults.injection import Fault, Injector
+from tests.faults.pipeline import answer, make_lake
+
+ROWS = 60_000
+RUN_SECONDS = 900.0
+FAULTS_PER_RUN = 12
+STARTED = "SparkListenerConnectOperationStarted"
+SETTINGS = {
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+    "AIRFLOW__ADAPTIVE_SPARK__TARGET_BYTES": "600000",
+}
+
+
+@dataclass(slots=True)
+class FaultRun:
+    """One run of the pipeline and what it went through. `seconds` is from its start to its end."""
+
+    seed: int
+    state: str = ""
+    seconds: float = 0.0
+    right: bool = False
+    tries: int = 0
+    recomputed_bytes: int = 0
+    faults: list[Fault] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Report:
+    """All runs. `quiet_seconds` is a run without faults; `twice` are operations that one server started twice."""
+
+    seed: int
+    quiet_seconds: float
+    runs: list[FaultRun]
+    operations: int
+    twice: int
+
+    def to_markdown(self) -> str:
+        faults = Counter(fault.kind for run in self.runs for fault in run.faults)
+        lost = sum(fault.bytes for run in self.runs for fault in run.faults)
+        again = sum(run.recomputed_bytes for run in self.runs)
+        average = sum(run.seconds for run in self.runs) / max(1, len(self.runs))
+        slowest = max((run.seconds for run in self.runs), default=0.0)
+        rows = "\n".join(f"| {kind} | {count} |" for kind, count in sorted(faults.items()))
+        wrong = [run.seed for run in self.runs if not run.right]
+        return "\n".join(
+            [
+                f"| fault (seed {self.seed}) | times |", "|---|---|", rows, f"| **all** | **{faults.total()}** |", "",
+                f"* runs: {len(self.runs)}, with the oracle's output: {sum(run.right for run in self.runs)}"
+                + (f" (not: seeds {wrong})" if wrong else ""),
+                f"* tries of subtasks beyond the first: {sum(run.tries for run in self.runs)}",
+                f"* operations that Spark started: {self.operations}; started twice on one server: {self.twice}",
+                f"* bytes of damaged files: {lost}; recomputed: {again}",
+                f"* seconds of a run: {self.quiet_seconds:.0f} without faults; with up to {FAULTS_PER_RUN} "
+                f"{average:.0f} on average, {slowest:.0f} at most",
+            ]
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def faulty_airflow(folder: Path) -> Iterator[AirflowServices]:
+    """A real Airflow with the fault DAGs; `folder` gets lake, mart, Spark's events, and a small exchange if it may."""
+    lake = make_lake(folder / "lake", ROWS)
+    shutil.copytree(Path(__file__).parent / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    exchange, events = folder / "exchange", folder / "events"
+    exchange.mkdir()
+    events.mkdir()
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file://{events}",
+    }
+    spark = {"conn_type": "spark_connect", "extra": {"idle_seconds": 300, "conf": conf}}
+    environment = SETTINGS | {
+        "AIRFLOW_ABS_FAULTS_LAKE": str(lake),
+        "AIRFLOW_ABS_FAULTS_MART": str(folder / "mart"),
+        "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE": f"file://{exchange}",
+        "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(spark),
+    }
+    with (
+        _small_file_system(exchange),
+        AirflowServices(folder / "airflow", folder / "dags", env=environment, report=_say) as airflow,
+    ):
+        airflow.api.wait_for_dag("faults", 120.0)
+        yield airflow
+
+
+def run_suite(seed: int, count: int, folder: Path, airflow: AirflowServices) -> Report:
+    """Run the pipeline again and again until `count` faults have hit it; a wrong output or Ctrl-C ends it."""
+    quiet = _run(airflow, folder, seed, 0)
+    runs: list[FaultRun] = []
+    with contextlib.suppress(KeyboardInterrupt):
+        while (left := count - sum(len(run.faults) for run in runs)) > 0 and all(run.right for run in runs):
+            runs.append(_run(airflow, folder, seed * 1000 + len(runs) + 1, min(FAULTS_PER_RUN, left)))
+    started = started_operations(folder / "events")
+    return Report(seed, quiet.seconds, runs, len(started), sum(times > 1 for times in started.values()))
+
+
+def _run(airflow: AirflowServices, folder: Path, seed: int, faults: int) -> FaultRun:
+    chance = random.Random(seed)  # noqa: S311
+    run, started = FaultRun(seed), time.monotonic()
+    run_id = airflow.api.trigger_run(
+        "faults", datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=seed), run_id=f"f{seed}"
+    )
+    job = JobFolder(folder / "exchange", "faults", run_id, "job")
+    injector = Injector(airflow, folder / "exchange", chance)
+    kinds = injector.kinds()
+    planned = [chance.choice(sorted(kinds)) for _ in range(faults)]
+    deadline = time.monotonic() + RUN_SECONDS
+    while planned and airflow.api.run_state("faults", run_id) not in {"success", "failed"}:
+        time.sleep(chance.uniform(0.5, 3.0))
+        fault = kinds[planned[0]](job)
+        if fault is not None:
+            _say(f"run {seed}, {time.monotonic() - started:.0f} s: {fault.kind} ({fault.target})")
+            run.faults.append(fault)
+            planned.pop(0)
+        elif chance.random() < 0.2:
+            planned[0] = chance.choice(sorted(kinds))
+        if time.monotonic() > deadline:
+            break
+    run.state = airflow.api.wait_for_run("faults", run_id, RUN_SECONDS)
+    run.seconds = time.monotonic() - started
+    states = airflow.api.task_instances("faults", run_id)
+    run.tries = sum(each.try_number - 1 for each in states if each.task_id.endswith(".run"))
+    run.recomputed_bytes = _recomputed(job)
+    run.right = run.state == "success" and _output(folder, run_id) == answer(folder / "lake")
+    _say(f"run {seed}: {run.state} after {run.seconds:.0f} s, {len(run.faults)} faults, output right: {run.right}")
+    return run
+
+
+def run_mark(seed: int, folder: Path, airflow: AirflowServices) -> tuple[float, FaultRun]:
+    """Seconds of an undisturbed run, then a run with a failure every 1/30 of that: Flink's published mark is 2."""
+    quiet = _run(airflow, folder, seed, 0)
+    chance, run = random.Random(seed), FaultRun(seed * 1000)  # noqa: S311
+    run_id = f"f{run.seed}"
+    airflow.api.trigger_run("faults", datetime(2026, 1, 2, tzinfo=UTC) + timedelta(minutes=seed), run_id=run_id)
+    job = JobFolder(folder / "exchange", "faults", run_id, "job")
+    kinds = Injector(airflow, folder / "exchange", chance).kinds()
+    chosen = [kind for kind in sorted(kinds) if kind.startswith("file: ") or kind == "kill worker"]
+    started = time.monotonic()
+    while airflow.api.run_state("faults", run_id) not in {"success", "failed"}:
+        due = started + (len(run.faults) + 1) * quiet.seconds / 30
+        if time.monotonic() >= due and (fault := kinds[chance.choice(chosen)](job)) is not None:
+            run.faults.append(fault)
+        time.sleep(0.2)
+    run.seconds = time.monotonic() - started
+    run.state = airflow.api.run_state("faults", run_id)
+    run.right = run.state == "success" and _output(folder, run_id) == answer(folder / "lake")
+    slower = f"{quiet.seconds:.0f} s undisturbed, {run.seconds:.0f} s with {len(run.faults)} faults"
+    _say(f"mark: {slower}, output right: {run.right}")
+    return quiet.seconds, run
+
+
+def _output(folder: Path, run_id: str) -> list[tuple[object, ...]]:
+    query = (
+        f"SELECT region, revenue, orders FROM read_parquet('{folder}/mart/run={run_id}/*.parquet', hive_partitioning=0)"
+    )
+    return sorted(duckdb.sql(query).fetchall())
+
+
+def _recomputed(job: JobFolder) -> int:
+    """Bytes of committed results that an attempt beyond its try's first wrote."""
+    from airflow_abs.exchange.manifest import Manifest
+    from airflow_abs.exchange.store import read_json
+
+    total = 0
+    for path in Path(str(job.path)).glob("*/subtask-*/manifest.json"):
+        manifest = Manifest.from_json(read_json(path))
+        for result in manifest.results.values():
+            for file in result.files:
+                attempt = int(file.path.split("/")[2].removeprefix("attempt-"))
+                total += file.bytes if attempt > 1000 else 0
+    return total
+
+
+def started_operations(events: Path) -> Counter[tuple[str, str]]:
+    """How often each server (by its event log) started each operation of a subtask (derived ids, not random ones)."""
+    found: Counter[tuple[str, str]] = Counter()
+    for log in sorted(path for path in events.rglob("*") if path.is_file()):
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            if STARTED in line and "write_operation" in line:
+                with contextlib.suppress(ValueError):  # the last line of a killed server's log is cut
+                    operation = str(json.loads(line)["operationId"])
+                    if UUID(operation).version == 5:
+                        found[str(log.parent.name + log.name), operation] += 1
+    return found
+
+
+@contextlib.contextmanager
+def _small_file_system(folder: Path) -> Iterator[None]:
+    """A file system of 96 MB, if we may mount one; else the disk is never full."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(folder)], check=False, capture_output=True
+    )
+    if mounted.returncode != 0:
+        _say("no small file system could be mounted: no fault fills the disk")
+    try:
+        yield
+    finally:
+        if mounted.returncode == 0:
+            subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+def _say(line: str) -> None:
+    print(f"{datetime.now(tz=UTC):%H:%M:%S} {line}", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("--mark", action="store_true", help="instead: one run with a failure every 1/30 of its time")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--folder", type=Path, help="keep everything here (default: a temporary folder)")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="airflow-abs-faults-") as temporary:
+        folder = (options.folder or Path(temporary)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        with faulty_airflow(folder) as airflow:
+            if options.mark:
+                quiet, marked = run_mark(options.seed, folder, airflow)
+                return 0 if marked.right and marked.seconds <= 2 * quiet else 1
+            report = run_suite(options.seed, options.faults, folder, airflow)
+    print(report.to_markdown())
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
+    wrong = report.twice or not all(run.right for run in report.runs)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Real Airflow services and a real Spark: what is killed is found again, what is stopped stops, what is wrong fails."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from airflow_abs.cli.services import AirflowServices
+from tests.faults.suite import faulty_airflow, run_suite, started_operations
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+SECONDS = 400.0
+SUBTASKS = 20
+CANCELED = "SparkListenerConnectOperationCanceled"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("faults")
+
+
+@pytest.fixture(scope="module")
+def airflow(folder: Path) -> Iterator[AirflowServices]:
+    numbers = folder / "lake" / "numbers"
+    numbers.mkdir(parents=True)
+    for part in range(SUBTASKS):
+        duckdb.sql(f"COPY (SELECT {part} AS number) TO '{numbers}/part-{part:02}.parquet'")
+    with faulty_airflow(folder) as services:
+        yield services
+
+
+def test_a_killed_triggerer_finds_twenty_subtasks_in_flight_again_and_submits_none_twice(
+    airflow: AirflowServices, folder: Path
+) -> None:
+    airflow.api.wait_for_dag("many", SECONDS)
+    run_id = airflow.api.trigger_run("many", datetime(2026, 1, 1, tzinfo=UTC))
+    deadline = time.monotonic() + SECONDS
+    while sum(each.state == "deferred" for each in airflow.api.task_instances("many", run_id)) < SUBTASKS // 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    airflow.kill("triggerer")
+    airflow.start("triggerer", wait=False)
+    assert airflow.api.wait_for_run("many", run_id, SECONDS) == "success"
+    subtasks = [each for each in airflow.api.task_instances("many", run_id) if each.task_id == "job.numbers.run"]
+    assert [each.try_number for each in subtasks] == [1] * SUBTASKS
+    assert sorted(started_operations(folder / "events").values()) == [1] * SUBTASKS
+    found = duckdb.sql(f"SELECT count(*), sum(number) FROM '{folder}/mart/many/*.parquet'").fetchall()
+    assert found == [(SUBTASKS, sum(range(1, SUBTASKS + 1)))]
+
+
+def test_what_somebody_marks_failed_stops_on_spark_within_seconds(airflow: AirflowServices, folder: Path) -> None:
+    airflow.api.wait_for_dag("many", SECONDS)
+    run_id = airflow.api.trigger_run("many", datetime(2026, 1, 2, tzinfo=UTC))
+    airflow.api.wait_for_task("many", run_id, "job.numbers.run", {"deferred"}, SECONDS, map_index=0)
+    before = canceled_operations(folder)
+    airflow.api.request("PATCH", f"/dags/many/dagRuns/{run_id}", json={"state": "failed"})
+    started = time.monotonic()
+    while not canceled_operations(folder) - before:
+        assert time.monotonic() - started < 15.0
+        time.sleep(0.2)
+    assert not list((folder / "mart" / "many").glob("*.tmp"))
+
+
+def canceled_operations(folder: Path) -> set[str]:
+    lines = [
+        line
+        for log in (folder / "events").rglob("*")
+        if log.is_file()
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+    ]
+    return {json.loads(line)["operationId"] for line in lines if CANCELED in line}
+
+
+def test_an_exception_in_a_udf_fails_the_vertex_on_its_first_try_with_the_users_words_first(
+    airflow: AirflowServices,
+) -> None:
+    airflow.api.wait_for_dag("wrong", SECONDS)
+    run_id = airflow.api.trigger_run("wrong", datetime(2026, 1, 1, tzinfo=UTC))
+    assert airflow.api.wait_for_run("wrong", run_id, SECONDS) == "failed"
+    run = next(each for each in airflow.api.task_instances("wrong", run_id) if each.task_id == "job.numbers.run")
+    assert (run.state, run.try_number) == ("failed", 1)
+    log = airflow.api.task_log("wrong", run_id, "job.numbers.run", map_index=run.map_index)
+    error = next(line for line in log.splitlines() if "AirflowFailException: " in line)
+    assert error.split("AirflowFailException: ")[1].startswith("ValueError: bad number ")
+    assert "  in numbers[0] of 1 (files, " in log
+
+
+def test_a_short_seeded_series_of_faults_is_survived(airflow: AirflowServices, folder: Path) -> None:
+    report = run_suite(11, 6, folder, airflow)
+    assert [run.state for run in report.runs] == ["success"] * len(report.runs)
+    assert all(run.right for run in report.runs)
+    assert sum(len(run.faults) for run in report.runs) >= 3
+    assert report.twice == 0
+
+
+def test_the_servers_token_is_in_no_log_plan_manifest_xcom_or_event(airflow: AirflowServices, folder: Path) -> None:
+    from airflow_abs.spark.embedded_state import open_state_folder
+
+    state = open_state_folder(airflow.spark_folder).read_state()
+    assert state is not None
+    home = airflow.home
+    places = [home / "logs", home / "services", folder / "exchange", folder / "events", *home.glob("airflow.db*")]
+    files = [file for place in places for file in ([place] if place.is_file() else place.rglob("*")) if file.is_file()]
+    assert len(files) > 10
+    assert [file for file in files if state.token.encode() in file.read_bytes()] == []

@@ -1,0 +1,188 @@
+"""The page over a made-up run, without Airflow: how fast it draws many subtasks, and how it shows every state."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
+from airflow_abs.plugins.page_text import plan_page
+from airflow_abs.plugins.run_reader import RunReader
+from tests.recorded_runs import RecordedRun, chain_run, revenue_run
+
+START = datetime(2026, 1, 4, 1, 0, tzinfo=UTC)
+
+
+def facts(state: str = "running") -> RunFacts:
+    return RunFacts("chain", "run", state, START, START, None if state == "running" else START + timedelta(minutes=5))
+
+
+def instances(
+    run: RecordedRun, states: dict[tuple[str, int], tuple[str, int]] | None = None
+) -> dict[str, list[TaskFacts]]:
+    """Task instances of all decided regions; `success` on the first try unless `states` says otherwise."""
+    known = states or {}
+    found = {}
+    for region, stored in run.stored.items():
+        found[f"{run.folder.job}.{region}.run"] = [
+            TaskFacts(f"{run.folder.job}.{region}.run", k, state, number, START, START + timedelta(seconds=k + 1))
+            for k in range(stored.decision.parallelism)
+            for state, number in [known.get((region, k), ("success", 1))]
+        ]
+    return found
+
+
+class _Served:
+    """The page and the two documents at a port of their own."""
+
+    def __init__(self, told: dict[str, Any], history: list[Any], log: str | None = None) -> None:
+        import uvicorn
+        from fastapi import FastAPI
+        from fastapi.responses import JSONResponse
+
+        app = FastAPI()
+        app.get("/adaptive_spark/plan")(plan_page)
+        app.get("/adaptive_spark/api/run")(lambda: JSONResponse(told))
+        app.get("/adaptive_spark/api/history")(lambda: JSONResponse({"dag_id": told["dag_id"], "runs": history}))
+        if log is not None:
+            content = {"content": [{"event": "began"}, {"event": log}]}
+            app.get("/api/v2/dags/{rest:path}")(lambda: JSONResponse(content))
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error"))
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    def __enter__(self) -> str:
+        self.thread.start()
+        deadline = time.monotonic() + 30
+        while not self.server.started:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return f"http://127.0.0.1:{self.port}/adaptive_spark/plan?dag_id=chain&run_id=run"
+
+    def __exit__(self, *error: object) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+
+
+@pytest.fixture
+def reader() -> RunReader:
+    return RunReader(Path)
+
+
+def read(
+    reader: RunReader, run: RecordedRun, root: Path, tasks: dict[str, list[TaskFacts]], state: str
+) -> dict[str, Any]:
+    started = time.process_time()
+    jobs = reader.read_jobs(
+        RunFacts(run.folder.dag_id, run.folder.run_id, state, START, START, START), {run.folder.job: str(root)}, tasks
+    )
+    assert time.process_time() - started < 2.0
+    return {"dag_id": run.folder.dag_id, **facts(state).to_json(), "jobs": jobs}
+
+
+def test_a_thousand_subtasks_are_drawn_within_two_seconds(
+    browser: Any, reader: RunReader, tmp_path: Path, screenshots: Path
+) -> None:
+    run = chain_run(tmp_path, regions=2, subtasks=1000)
+    run.run()
+    states = {
+        ("r01", k): ("failed" if k == 700 else "running" if k > 900 else "success", 1 + (k % 9 == 0))
+        for k in range(1000)
+    }
+    told = read(reader, run, tmp_path, instances(run, states), "failed")
+    with _Served(told, []) as address:
+        browser.get(address)
+        drawn = None
+        deadline = time.monotonic() + 30
+        while drawn is None and time.monotonic() < deadline:
+            drawn = browser.execute_script("return performance.getEntriesByName('drawn')[0]?.startTime ?? null")
+        assert browser.execute_script("return document.querySelectorAll('[data-region=r01] .cell').length") == 1000
+        browser.save_screenshot(str(screenshots / "thousand-subtasks.png"))
+        assert drawn is not None
+        assert drawn < 2000
+        browser.get_log("browser")  # there is no Airflow here to give the log of the failed one
+
+
+def test_every_state_is_shown_in_words_and_not_by_colour_alone(
+    browser: Any, reader: RunReader, tmp_path: Path, screenshots: Path
+) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders", "customers")
+    run.decide("enriched")
+    run.commit("enriched", 0)
+    run.commit("enriched", 1, attempt=2)
+    run.commit("enriched", 2, attempt=1001)
+    states = {
+        ("enriched", k): state
+        for k, state in enumerate(
+            [("success", 1), ("success", 2), ("success", 1), ("deferred", 1), ("up_for_retry", 2), ("scheduled", 0)]
+        )
+    }
+    told = read(reader, run, tmp_path, instances(run, states), "success")
+    with _Served(told, []) as address:
+        browser.get(address)
+        deadline = time.monotonic() + 30
+        labels: list[str] = []
+        while not labels and time.monotonic() < deadline:
+            labels = browser.execute_script(
+                "return [...document.querySelectorAll('[data-region=enriched] .cell')].map((each) => each.ariaLabel)"
+            )
+        assert [label.partition(",")[0] for label in labels] == [
+            "subtask 0: done",
+            "subtask 1: done after a retry",
+            "subtask 2: recomputed",
+            "subtask 3: running",
+            "subtask 4: waiting to be retried",
+            "subtask 5: waiting",
+        ]
+        assert labels[2] == "subtask 2: recomputed, subpartitions [5, 6), 1.9 KiB"
+        legend = browser.execute_script("return document.querySelector('[data-region=enriched] .legend').innerText")
+        assert "1 done after a retry" in legend
+        browser.save_screenshot(str(screenshots / "states.png"))
+        browser.get_log("browser")
+
+
+def test_markup_in_names_paths_and_reasons_is_shown_and_never_run(
+    browser: Any, reader: RunReader, tmp_path: Path
+) -> None:
+    run = revenue_run(tmp_path)
+    run.run()
+    told = read(reader, run, tmp_path, instances(run, {}), "success")
+    markup = "<img src=x onerror='window.hacked=1'>"
+    region = told["jobs"][0]["regions"][0]
+    region |= {"title": markup, "reason": markup, "vertices": [markup], "problems": [markup], "clamps": [markup]}
+    region["edges"][0]["path"] = markup
+    told["jobs"][0]["job"] = markup
+    with _Served(told, []) as address:
+        browser.get(address)
+        deadline = time.monotonic() + 30
+        shown = ""
+        while markup not in shown and time.monotonic() < deadline:
+            shown = browser.execute_script("return document.body.textContent")
+        assert shown.count(markup) >= 6
+        assert browser.execute_script("return document.querySelectorAll('img').length") == 0
+        assert browser.execute_script("return window.hacked ?? null") is None
+
+
+def test_a_running_subtask_shows_how_far_its_log_says_it_is(browser: Any, reader: RunReader, tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders")
+    run.decide("customers")
+    told = read(reader, run, tmp_path, instances(run, {("customers", 0): ("deferred", 1)}), "running")
+    with _Served(told, [], log="customers.whole: 3 of 8 Spark tasks, stage 1 of 2, 12 s") as address:
+        browser.get(address)
+        deadline = time.monotonic() + 30
+        shown = None
+        while shown != "0 38 %" and time.monotonic() < deadline:
+            shown = browser.execute_script(
+                "return document.querySelector('[data-region=customers] .cell')?.textContent"
+            )
+        assert shown == "0 38 %"  # subtask 0, three of eight

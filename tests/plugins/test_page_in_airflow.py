@@ -1,0 +1,278 @@
+"""The tab "Adaptive plan" as people use it: real Airflow, real Spark, real browser."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from airflow_abs.cli.services import AirflowServices
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.replay import replay_run
+from airflow_abs.exchange.run_view import RunView, read_run
+from tests.plugins.conftest import StartRun, WatchedRun
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+WAIT = 60.0
+FRAME = "iframe[title='Adaptive plan']"
+
+
+def wait_for(browser: Any, script: str, *arguments: Any, seconds: float = WAIT) -> Any:
+    """The first true value of a script, asked again and again."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, seconds, poll_frequency=0.2).until(
+        lambda driver: driver.execute_script(f"return {script}", *arguments), f"never true: {script}"
+    )
+
+
+def open_tab(browser: Any, run: WatchedRun, address: str | None = None) -> None:
+    """Open the tab in Airflow's UI and go into its frame."""
+    browser.get(run.airflow.url)
+    wait_for(browser, "document.readyState === 'complete'")
+    browser.get(address or run.plan)
+    enter_tab(browser)
+
+
+def enter_tab(browser: Any) -> None:
+    """Airflow's UI may draw the frame anew while it loads; then it is entered again."""
+    from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, StaleElementReferenceException
+
+    deadline = time.monotonic() + WAIT
+    while True:
+        browser.switch_to.default_content()
+        try:
+            browser.switch_to.frame(browser.find_element("css selector", FRAME))
+            if browser.execute_script("return document.querySelector('#page')?.getAttribute('aria-busy')") == "false":
+                return
+        except (NoSuchElementException, NoSuchFrameException, StaleElementReferenceException):
+            pass
+        assert time.monotonic() < deadline, f"the tab did not open: {browser.current_url}"
+        time.sleep(0.2)
+
+
+def open_page(browser: Any, run: WatchedRun, more: str = "") -> None:
+    """Open the page by itself, signed in."""
+    browser.get(run.airflow.url)
+    wait_for(browser, "document.cookie !== null && document.querySelector('nav, main, #root *')")
+    browser.get(run.page + more)
+    wait_for(browser, "document.querySelector('#page')?.getAttribute('aria-busy') === 'false'")
+
+
+def texts(browser: Any, selector: str) -> list[str]:
+    found = browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent.trim())", selector
+    )
+    return [str(text) for text in found]
+
+
+def recorded(folder: Path, run: WatchedRun, job: str) -> RunView:
+    return read_run(JobFolder(folder / "exchange", run.dag_id, run.run_id, job))
+
+
+def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
+    browser: Any, finished: WatchedRun, folder: Path, screenshots: Path
+) -> None:
+    browser.set_window_size(1280, 1560)
+    open_tab(browser, finished)
+    view = recorded(folder, finished, "revenue")
+    names = [region.name for region in view.regions]
+    counts = [len(region.subtasks) for region in view.regions]
+    assert names == ["orders", "customers", "enriched", "by_region"]
+    assert sorted(texts(browser, ".box .vertex")) == sorted(names)
+    assert sorted(texts(browser, ".box .fan-out")) == sorted(f"\N{MULTIPLICATION SIGN}{count}" for count in counts)
+    assert sorted(texts(browser, ".edge-label text:not(.size)")) == ["broadcast", "hash", "hash"]
+    cells = [
+        browser.execute_script(f"return document.querySelectorAll('[data-region={n}] .cell').length") for n in names
+    ]
+    assert cells == counts
+    assert f"{sum(counts)} subtasks: {sum(counts)} done" in texts(browser, ".summary")[0]
+    reasons = [text.replace("→", "->") for text in texts(browser, ".reason")]
+    assert reasons == [region.decision.reason for region in view.regions if region.decision]
+    assert any("subpartition" in chip for chip in texts(browser, ".chip.warn"))  # the hot customer is called out
+    assert wait_for(browser, "document.querySelectorAll('figure').length") == 4
+    assert browser.execute_script("return document.querySelectorAll('figure:first-of-type .past').length") == 2
+    browser.execute_script("scrollTo(0, 120)")
+    browser.switch_to.default_content()
+    browser.save_screenshot(str(screenshots / "adaptive-plan.png"))
+
+
+def test_replay_gives_the_decisions_of_a_real_run(finished: WatchedRun, folder: Path) -> None:
+    replayed = replay_run(recorded(folder, finished, "revenue"))
+    assert [each.region for each in replayed] == ["orders", "customers", "enriched", "by_region"]
+    assert [each.again for each in replayed] == [each.recorded for each in replayed]
+
+
+def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, screenshots: Path) -> None:
+    run = start_run("slow", day=1)
+    open_page(browser, run)
+    # Before: nothing is planned, and that is said; then the graph grows without a reload.
+    browser.execute_script("window.sameDocument = true")
+    wait_for(browser, "document.querySelectorAll('.box').length === 3", seconds=120)
+    assert "?" in texts(browser, ".box .fan-out")
+    assert texts(browser, ".card.open .reason")[0].startswith("Not decided yet")
+    wait_for(browser, "document.querySelector('[data-region=work] .cell.running')", seconds=180)
+    browser.save_screenshot(str(screenshots / "adaptive-plan-live.png"))
+    assert run.wait() == "success"
+    wait_for(browser, "document.querySelector('.badge')?.textContent === 'success'")
+    wait_for(browser, "document.querySelectorAll('.cell').length === document.querySelectorAll('.cell.done').length")
+    assert "?" not in texts(browser, ".box .fan-out")
+    assert browser.execute_script("return window.sameDocument") is True
+    assert "3 of 3 vertices decided" in texts(browser, "#live")[0]  # told to screen readers
+
+
+def test_which_range_failed_why_and_how_big_is_there_when_the_tab_opens(
+    browser: Any, start_run: StartRun, folder: Path, screenshots: Path
+) -> None:
+    run = start_run("broken", day=2)
+    assert run.wait() == "failed"
+    open_tab(browser, run)
+    view = recorded(folder, run, "job").region("work")
+    (failed,) = [subtask for subtask in view.subtasks if subtask.attempt is None]
+    (heading,) = texts(browser, ".failure h2")
+    assert heading == f"work: subtask {failed.index} failed"
+    assert f"subpartitions {failed.subpartitions}" in texts(browser, ".failure p")[0]
+    wait_for(browser, "document.querySelector('.failure .why')?.textContent.includes('credit line')")
+    assert "customer 13 has no credit line" in texts(browser, ".failure .why")[0]
+    assert "?" in texts(browser, ".box .fan-out")  # what comes after it was never decided
+    browser.switch_to.default_content()
+    browser.save_screenshot(str(screenshots / "adaptive-plan-failed.png"))
+    enter_tab(browser)
+    browser.find_element("css selector", ".failure .links a:last-child").click()
+    browser.switch_to.default_content()
+    wait_for(browser, f"location.pathname.endsWith('/tasks/job.work.run/mapped/{failed.index}')")
+
+
+def test_a_task_instance_links_to_its_own_subtask(browser: Any, finished: WatchedRun) -> None:
+    path = f"/dags/{finished.dag_id}/dagRuns/{finished.run_id}/taskInstances/revenue.orders.run/links"
+    links = finished.airflow.api.request("GET", path, params={"map_index": 1})["extra_links"]
+    assert links["Adaptive plan"] == f"{finished.plan}?region=orders&subtask=1"
+    open_tab(browser, finished, links["Adaptive plan"])
+    wait_for(
+        browser, "document.querySelector('[data-region=orders] .chosen h4')?.textContent.startsWith('Subtask 1 of')"
+    )
+    browser.find_element("css selector", "[data-region=orders] .chosen .links a").click()
+    browser.switch_to.default_content()
+    wait_for(browser, "location.pathname.endsWith('/tasks/revenue.orders.run/mapped/1')")
+
+
+def test_the_page_follows_the_theme_around_it(browser: Any, finished: WatchedRun, screenshots: Path) -> None:
+    open_tab(browser, finished)
+    browser.switch_to.default_content()
+    for theme, shade in (("dark", "20, 28, 43"), ("light", "255, 255, 255")):
+        browser.execute_script(
+            "const own = document.documentElement.classList; own.remove('dark', 'light'); own.add(arguments[0])",
+            theme,
+        )
+        inside = "document.querySelector('iframe[title=\"Adaptive plan\"]').contentDocument"
+        wait_for(browser, f"{inside}.documentElement.dataset.theme === '{theme}'")
+        assert browser.execute_script(f"return getComputedStyle({inside}.body).backgroundColor") == f"rgb({shade})"
+        browser.save_screenshot(str(screenshots / f"adaptive-plan-{theme}.png"))
+
+
+def test_it_is_usable_by_keyboard_and_at_the_width_of_a_phone(
+    browser: Any, finished: WatchedRun, screenshots: Path
+) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser.set_window_size(500, 900)
+    open_page(browser, finished)
+    strip = browser.find_element("css selector", "[data-region=orders] .strip")
+    strip.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert texts(browser, "[data-region=orders] .chosen h4")[0].startswith("Subtask 1 of")
+    strip.send_keys(Keys.END)
+    active = strip.get_attribute("aria-activedescendant")
+    last = browser.find_element("id", active)
+    assert last.get_attribute("aria-selected") == "true"
+    assert last.get_attribute("aria-label").startswith("subtask ")
+    browser.find_element("css selector", "[data-region=orders] summary").click()
+    rows = browser.execute_script("return document.querySelectorAll('[data-region=orders] tbody tr').length")
+    assert rows == browser.execute_script("return document.querySelectorAll('[data-region=orders] .cell').length")
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    browser.save_screenshot(str(screenshots / "adaptive-plan-phone.png"))
+
+
+def test_an_earlier_run_is_one_click_away(browser: Any, finished: WatchedRun) -> None:
+    open_page(browser, finished)
+    wait_for(browser, "document.querySelectorAll('figure').length === 4")
+    browser.execute_script(
+        "document.querySelector('figure .past:not(.current)').dispatchEvent(new MouseEvent('click'))"
+    )
+    wait_for(browser, "location.search.includes('run_id=day-1')")
+
+
+def test_a_run_whose_data_is_gone_says_what_is_missing(browser: Any, start_run: StartRun, folder: Path) -> None:
+    run = start_run("daily_revenue", day=0)
+    assert run.wait() == "success"
+    shutil.rmtree(folder / "exchange" / run.dag_id / run.run_id)
+    open_page(browser, run)
+    assert f"{folder}/exchange/daily_revenue/day-0/revenue/plan.json" in texts(browser, ".missing p")[0]
+    assert "no longer holds this run" in texts(browser, ".missing .hint")[0]
+
+
+ROUTES = ("plan", "api/run", "api/history")
+
+
+def ask(airflow: AirflowServices, route: str, query: str, *, token: str | None = None) -> httpx.Response:
+    """One request; of this Airflow, which makes everybody its admin, unless a token is given."""
+    own = token or httpx.get(f"{airflow.url}/auth/token", trust_env=False).json()["access_token"]
+    headers = {"Authorization": f"Bearer {own}"}
+    return httpx.get(f"{airflow.url}/adaptive_spark/{route}?{query}", headers=headers, trust_env=False, timeout=30)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_no_route_gives_anything_to_who_may_not_see_the_dag(route: str, finished: WatchedRun) -> None:
+    airflow, known = finished.airflow, f"run_id={finished.run_id}"
+    refusals = {
+        "forged": (ask(airflow, route, f"dag_id=daily_revenue&{known}", token="forged"), 403),
+        "no right": (ask(airflow, route, f"dag_id=secret&{known}"), 403),
+        "no right, second of two": (ask(airflow, route, f"dag_id=daily_revenue&dag_id=secret&{known}"), 403),
+        "unknown DAG": (ask(airflow, route, f"dag_id=nothing&{known}"), 404),
+        "unknown run": (ask(airflow, route, "dag_id=daily_revenue&run_id=nothing"), 404),
+        "all DAGs": (ask(airflow, route, f"dag_id=~&{known}"), 404),
+        "no DAG": (ask(airflow, route, known), 404),
+    }
+    assert {name: answer.status_code for name, (answer, _) in refusals.items()} == {
+        name: status for name, (_, status) in refusals.items()
+    }
+    for answer, _ in refusals.values():
+        assert "subtask" not in answer.text
+        assert "exchange" not in answer.text
+    hidden_last = ask(airflow, route, f"dag_id=secret&dag_id=daily_revenue&{known}")
+    assert hidden_last.status_code == 200
+    assert "secret" not in hidden_last.text
+
+
+def test_refusals_are_pages_for_people(browser: Any, finished: WatchedRun) -> None:
+    browser.get(finished.airflow.url)
+    wait_for(browser, "document.readyState === 'complete'")
+    for query, title, detail in (
+        ("dag_id=secret&run_id=x", "Not allowed (403)", "You may not see this DAG's runs."),
+        ("dag_id=<b>x</b>&run_id=x", "Not found (404)", "There is no DAG '<b>x</b>'."),
+    ):
+        browser.get(f"{finished.airflow.url}/adaptive_spark/plan?{query}")
+        assert texts(browser, "h1") == [title]
+        assert detail in texts(browser, "main p")[0]
+    browser.get_log("browser")  # the browser notes the two refusals themselves
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_nothing_can_be_written(method: str, finished: WatchedRun) -> None:
+    for route in ROUTES:
+        address = f"{finished.airflow.url}/adaptive_spark/{route}?dag_id=daily_revenue&run_id={finished.run_id}"
+        assert httpx.request(method, address, trust_env=False, timeout=30).status_code == 405
+
+
+def test_the_page_loads_nothing_from_elsewhere(finished: WatchedRun) -> None:
+    answer = ask(finished.airflow, "plan", f"dag_id=daily_revenue&run_id={finished.run_id}")
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert [part for part in answer.text.split('"') if part.startswith(("http:", "https:", "//"))] == [
+        "http://www.w3.org/2000/svg"
+    ]
+    for unsafe in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert unsafe not in answer.text

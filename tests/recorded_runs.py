@@ -1,0 +1,176 @@
+"""Runs as they lie in an exchange, made without Airflow and Spark: declared sizes instead of data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from airflow_abs.core.partitioning import Partitioning
+from airflow_abs.core.region_decision import BlockingInput, RegionDecision, RegionOptions, SourceInput, decide_region
+from airflow_abs.exchange.decisions import StoredDecision, region_options
+from airflow_abs.exchange.files import Files
+from airflow_abs.exchange.listing import SourceFile
+from airflow_abs.exchange.manifest import Manifest, ResultFile, ResultManifest, bytes_by_subpartition, write_manifest
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.plan import JobPlan, PlannedInput, PlannedRegion, PlannedSink, PlannedSource, PlannedStep
+from airflow_abs.exchange.store import write_json
+
+Sizes = Callable[[str, int, int], int]
+"""Region, index of a subtask, subpartition: the bytes that it writes there."""
+
+OPTIONS: Mapping[str, Any] = {
+    "target_bytes": 1000,
+    "min_parallelism": 1,
+    "max_parallelism": 16,
+    "default_source_parallelism": None,
+    "strategy": "balanced",
+    "slots": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRegion:
+    """A region to make: it reads `files` (bytes of each) or `inputs` (region to partitioning)."""
+
+    name: str
+    files: Sequence[int] = ()
+    inputs: Mapping[str, Partitioning] = field(default_factory=dict)
+    before: tuple[str, ...] = ()
+    sink: str | None = None
+    parallelism: int | None = None
+
+
+@dataclass(slots=True)
+class RecordedRun:
+    """A planned job; `decide` and `commit` write what the tasks of those names would."""
+
+    folder: JobFolder
+    regions: Sequence[MadeRegion]
+    sizes: Sizes
+    options: Mapping[str, Any] = field(default_factory=lambda: OPTIONS)
+    stored: dict[str, StoredDecision] = field(default_factory=dict)
+    manifests: dict[str, dict[int, Manifest]] = field(default_factory=dict)
+
+    @property
+    def subpartitions(self) -> int:
+        return int(self.options["max_parallelism"])
+
+    @property
+    def plan(self) -> JobPlan:
+        return JobPlan("plan-1", tuple(map(self._planned, self.regions)), self.options, 2, "4.2.0")
+
+    def write_plan(self) -> None:
+        for region in self.regions:
+            Path(str(self.folder.region_path(region.name))).mkdir(parents=True, exist_ok=True)
+        write_json(self.folder.plan_path, self.plan.to_json())
+
+    def decide(self, name: str) -> RegionDecision:
+        planned = self.plan.region(name)
+        region = next(each for each in self.regions if each.name == name)
+        inputs = [
+            BlockingInput(
+                entry.name,
+                entry.partitioning,
+                [
+                    bytes_by_subpartition(manifest.results[entry.result])
+                    for _, manifest in sorted(self.manifests[entry.region].items())
+                ],
+            )
+            for entry in planned.inputs
+        ]
+        files = {f"{name}.source": [SourceFile(f"/lake/{name}/{k}", size) for k, size in enumerate(region.files)]}
+        sources = [SourceInput(source, [file.bytes for file in found]) for source, found in files.items() if found]
+        options: RegionOptions = region_options(self.plan, planned)
+        decision = decide_region(name, inputs, sources, options)
+        producers = {entry.region: len(self.manifests[entry.region]) for entry in planned.inputs}
+        stored = StoredDecision("plan-1", decision, {key: found for key, found in files.items() if found}, producers)
+        write_json(self.folder.decision_path(name), stored.to_json())
+        self.stored[name] = stored
+        self.manifests.setdefault(name, {})
+        return decision
+
+    def commit(self, name: str, index: int, attempt: int = 1, grown: int = 0) -> None:
+        """Write the manifest of one subtask; `grown` bytes more than `sizes` says."""
+        results = {}
+        for step in self.plan.region(name).steps:
+            spread = [self.sizes(name, index, part) for part in range(step.subpartitions)]
+            sizes = (*spread[:-1], spread[-1] + grown)
+            path = f"{name}/subtask-{index}/attempt-{attempt}/{step.result}/part-0.parquet"
+            file = ResultFile(path, sum(sizes) + 100, sum(sizes) // 10, 0, sizes)
+            results[step.result] = ResultManifest(step.format, step.schema, step.subpartitions, (file,))
+        seconds = 1.5 + index / 10
+        manifest = Manifest(name, index, attempt, self.stored[name].digest, seconds, results)
+        write_manifest(self.folder, manifest)
+        self.manifests[name][index] = manifest
+
+    def run(self, *names: str) -> None:
+        """Decide and commit regions, all if none is named."""
+        for region in names or [region.name for region in self.regions]:
+            for index in range(self.decide(region).parallelism):
+                self.commit(region, index)
+
+    def _planned(self, region: MadeRegion) -> PlannedRegion:
+        steps = [self._step(region.name, name) for name in self._results_of(region.name)]
+        if region.sink:
+            steps.append(self._step(region.name, f"{region.name}.sink"))
+        return PlannedRegion(
+            name=region.name,
+            vertices=(*region.before, region.name),
+            sources=(PlannedSource(f"{region.name}.source", "s0", Files(f"/lake/{region.name}"), "{}"),)
+            if region.files
+            else (),
+            inputs=tuple(
+                PlannedInput(f"{region.name}.{origin}", f"i{k}", origin, self._result(origin, how), how)
+                for k, (origin, how) in enumerate(region.inputs.items())
+            ),
+            steps=tuple(steps),
+            sinks=(PlannedSink(region.name, f"{region.name}.sink", Files(region.sink)),) if region.sink else (),
+            parallelism=region.parallelism,
+            subpartitions=self.subpartitions,
+            single_subtask_reason=None,
+        )
+
+    def _results_of(self, name: str) -> list[str]:
+        return list(dict.fromkeys(self._result(name, r.inputs[name]) for r in self.regions if name in r.inputs))
+
+    @staticmethod
+    def _result(origin: str, how: Partitioning) -> str:
+        return f"{origin}.whole" if how is Partitioning.BROADCAST else f"{origin}.{how.value}"
+
+    def _step(self, name: str, result: str) -> PlannedStep:
+        cut = result.endswith((".hash", ".rebalance"))
+        return PlannedStep(result, "{}", "parquet", {}, self.subpartitions if cut else 1, shuffles=False)
+
+
+def skewed(region: str, index: int, subpartition: int) -> int:
+    """Different for every cell, and the same in every process; subpartition 5 is hot."""
+    base = 17 + (sum(region.encode()) * 31 + index * 97 + subpartition * 53) % 89
+    return base * 12 if subpartition == 5 else base
+
+
+def revenue_run(root: Path, run_id: str = "manual__2026-01-03", sizes: Sizes = skewed, **options: Any) -> RecordedRun:
+    """Two sources, a join with a broadcast side, two vertices in one region, a sink."""
+    regions = [
+        MadeRegion("orders", files=(1800, 900, 900, 400)),
+        MadeRegion("customers", files=(700,)),
+        MadeRegion("enriched", inputs={"orders": Partitioning.HASH, "customers": Partitioning.BROADCAST}),
+        MadeRegion("by_region", inputs={"enriched": Partitioning.HASH}, before=("rates",), sink="/mart/revenue"),
+    ]
+    run = RecordedRun(JobFolder(root, "daily_revenue", run_id, "revenue"), regions, sizes, {**OPTIONS, **options})
+    run.write_plan()
+    return run
+
+
+def chain_run(root: Path, regions: int, subtasks: int) -> RecordedRun:
+    """A source and a chain of hash edges, every region with exactly so many subtasks."""
+    made = [MadeRegion("r00", files=(100,) * subtasks, parallelism=subtasks)]
+    made += [
+        MadeRegion(f"r{k:02}", inputs={f"r{k - 1:02}": Partitioning.HASH}, parallelism=subtasks)
+        for k in range(1, regions)
+    ]
+    folder = JobFolder(root, "chain", "run", "job")
+    run = RecordedRun(folder, made, skewed, {**OPTIONS, "max_parallelism": subtasks})
+    run.write_plan()
+    return run

@@ -1,0 +1,62 @@
+"""One real Airflow for all tests of this folder: services, example DAGs, generated data, an exchange."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from airflow_abs.cli.generate import DataSpec, generate
+from airflow_abs.cli.services import AirflowServices, example_environment
+
+DAYS = (date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3))
+SCALE = 0.02
+TARGET_BYTES = 80_000
+# A killed triggerer's triggers are taken over after 10 s instead of 30.
+SETTINGS = {
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
+    "AIRFLOW_CONN_FS_DEFAULT": '{"conn_type": "fs"}',
+}
+EXAMPLES = Path(__file__).parents[2] / "dags"
+TEST_DAGS = Path(__file__).parent / "dags"
+
+
+def logged_spark(folder: Path) -> dict[str, str]:
+    """The embedded Spark writes what happens on it to `folder`, so that tests can count there."""
+    folder.mkdir()
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"file://{folder}",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+    }
+    connection = {"conn_type": "spark_connect", "extra": {"idle_seconds": 120, "conf": conf}}
+    return {"AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(connection)}
+
+
+@pytest.fixture(scope="session")
+def days() -> tuple[date, ...]:
+    """Days with generated orders: small, middle, large with a hot customer."""
+    return DAYS
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Holds `data`, `mart`, `exchange`, `dags` and `airflow` (the home, with all logs)."""
+    return tmp_path_factory.mktemp("services")
+
+
+@pytest.fixture(scope="session")
+def airflow(folder: Path) -> Iterator[AirflowServices]:
+    """Started once. A DAG file put into its `dags_folder` is found within some seconds (`api.wait_for_dag`)."""
+    generate(DataSpec(folder / "data", DAYS, SCALE, hot_day=DAYS[2]))
+    shutil.copytree(EXAMPLES, folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(TEST_DAGS, folder / "dags", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = example_environment(folder, TARGET_BYTES) | SETTINGS | logged_spark(folder / "spark-events")
+    with AirflowServices(folder / "airflow", folder / "dags", env=environment) as services:
+        yield services

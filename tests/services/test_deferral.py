@@ -1,0 +1,71 @@
+"""A long subtask leaves its worker: the triggerer attaches to what runs, and ends the task itself."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import duckdb
+import pytest
+
+from airflow_abs.cli.services import AirflowServices
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+SECONDS = 90.0
+FILES = 3
+ROWS_PER_FILE = 60  # 6 s each
+DERIVED = 5
+STARTED = "org.apache.spark.sql.connect.service.SparkListenerConnectOperationStarted"
+
+
+@pytest.fixture
+def numbers(folder: Path) -> Path:
+    lake = folder / "data" / "numbers"
+    lake.mkdir(parents=True, exist_ok=True)
+    for part in range(FILES):
+        start = part * ROWS_PER_FILE
+        query = f"SELECT range AS number FROM range({start}, {start + ROWS_PER_FILE})"
+        duckdb.sql(f"COPY ({query}) TO '{lake}/part-{part}.parquet'")
+    return lake
+
+
+def started_operations(event_logs: Path) -> Counter[str]:
+    """How often the Spark server started each operation of a subtask (their ids are derived, not random), by id."""
+    events = [
+        json.loads(line)
+        for log in sorted(event_logs.rglob("*"))
+        if log.is_file()
+        for line in log.read_text(encoding="utf-8").splitlines()
+        if STARTED in line
+    ]
+    ids = (event["operationId"] for event in events if "write_operation" in event["statementText"])
+    return Counter(each for each in ids if UUID(each).version == DERIVED)
+
+
+def test_the_triggerer_ends_long_subtasks_and_nothing_is_submitted_twice(
+    airflow: AirflowServices, folder: Path, numbers: Path
+) -> None:
+    before = started_operations(folder / "spark-events")
+    airflow.api.wait_for_dag("slow", SECONDS)
+    run_id = airflow.api.trigger_run("slow", datetime(2026, 3, 1, tzinfo=UTC))
+    seen: set[tuple[str, str | None]] = set()
+    state = airflow.api.wait_for_run(
+        "slow", run_id, SECONDS, lambda states: seen.update((each.task_id, each.state) for each in states)
+    )
+    assert state == "success"
+    assert ("job.numbers.run", "deferred") in seen
+    runs = [each for each in airflow.api.task_instances("slow", run_id) if each.task_id == "job.numbers.run"]
+    assert [(each.map_index, each.state, each.try_number) for each in runs] == [
+        (index, "success", 1) for index in range(FILES)
+    ]
+    log = airflow.api.task_log("slow", run_id, "job.numbers.run", map_index=0)
+    assert "not done after 1 s: the triggerer takes over" in log
+    submitted = started_operations(folder / "spark-events") - before
+    assert sorted(submitted.values()) == [1] * FILES, submitted
+    total = duckdb.sql(f"SELECT count(*), sum(number) FROM '{folder}/mart/slow/*.parquet'").fetchall()
+    count = FILES * ROWS_PER_FILE
+    assert total == [(count, sum(range(1, count + 1)))]

@@ -1,0 +1,39 @@
+"""Every example DAG through real Airflow services and a real Spark, its output compared with DuckDB's."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from airflow_abs.cli.demo import run_day
+from airflow_abs.cli.oracle import QUERIES
+from airflow_abs.cli.services import AirflowServices
+from airflow_abs.cli.terminal import Terminal
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+SECONDS = 120.0
+
+
+@pytest.mark.parametrize("dag_id", QUERIES)
+def test_every_example_dag_gives_the_rows_of_its_query_on_a_hot_day(
+    dag_id: str, airflow: AirflowServices, folder: Path, days: tuple[date, ...]
+) -> None:
+    airflow.api.wait_for_dag(dag_id, SECONDS)
+    run = run_day(dag_id, days[2], folder, airflow.api, Terminal())
+    assert run.problem is None
+    assert run.rows > 0
+    assert max(vertex.subtasks for vertex in run.vertices) >= 3
+
+
+def test_the_fan_out_follows_the_volume_of_the_day(
+    airflow: AirflowServices, folder: Path, days: tuple[date, ...]
+) -> None:
+    airflow.api.wait_for_dag("daily_revenue", SECONDS)
+    runs = [run_day("daily_revenue", day, folder, airflow.api, Terminal()) for day in days[:2]]
+    assert [run.problem for run in runs] == [None, None]
+    orders = [next(vertex for vertex in run.vertices if vertex.vertex == "orders") for run in runs]
+    assert orders[0].bytes_in * 3 < orders[1].bytes_in
+    assert orders[0].subtasks < orders[1].subtasks

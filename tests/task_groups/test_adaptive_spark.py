@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pendulum
+import pytest
+from airflow.sdk import DAG, task
+
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs.core.errors import InvalidValueError, JobGraphError
+from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
+
+
+def passes(orders: Any) -> Any:
+    return orders
+
+
+def joins(orders: Any, customers: Any, day: str = "") -> Any:
+    return orders.join(customers, "customer_id")
+
+
+def new_dag(**options: Any) -> DAG:
+    return DAG("daily", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), catchup=False, **options)
+
+
+def new_job(**options: Any) -> AdaptiveSparkJob:
+    return AdaptiveSparkJob("revenue", **{"exchange": "file:///exchange", **options})
+
+
+def declare_revenue() -> None:
+    orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), transform=passes)
+    customers = AdaptiveSparkOperator(task_id="customers", source=Files("/lake/customers"))
+    AdaptiveSparkOperator(
+        task_id="enriched",
+        inputs={"orders": orders.hash("customer_id"), "customers": customers.broadcast()},
+        transform=joins,
+        transform_kwargs={"day": "{{ ds }}"},
+        sink=Files("/mart/revenue/ds={{ ds }}"),
+        pool="spark",
+        retries=5,
+    )
+
+
+def test_every_region_becomes_decide_and_run_and_a_sink_a_commit() -> None:
+    with new_dag() as dag:
+        with new_job():
+            declare_revenue()
+    assert sorted(dag.task_ids) == [
+        "revenue.customers.decide",
+        "revenue.customers.run",
+        "revenue.enriched.commit",
+        "revenue.enriched.decide",
+        "revenue.enriched.run",
+        "revenue.orders.decide",
+        "revenue.orders.run",
+        "revenue.plan",
+        "revenue.release",
+    ]
+    assert dag.get_task("revenue.enriched.run").upstream_task_ids == {
+        "revenue.orders.run",
+        "revenue.customers.run",
+        "revenue.enriched.decide",
+    }
+    assert dag.get_task("revenue.enriched.decide").upstream_task_ids == {
+        "revenue.orders.run",
+        "revenue.customers.run",
+        "revenue.plan",
+    }
+    assert dag.get_task("revenue.release").is_teardown
+
+
+def test_airflows_own_arguments_reach_the_mapped_task_only() -> None:
+    with new_dag() as dag:
+        with new_job():
+            declare_revenue()
+    run = dag.get_task("revenue.enriched.run").partial_kwargs
+    assert (run["pool"], run["retries"]) == ("spark", 5)
+    assert dag.get_task("revenue.enriched.decide").pool == "default_pool"
+
+
+def test_subtasks_are_retried_unless_the_author_says_otherwise() -> None:
+    with new_dag() as dag:
+        with new_job():
+            declare_revenue()
+    assert dag.get_task("revenue.orders.run").partial_kwargs["retries"] == 4
+    with new_dag(default_args={"retries": 0}) as dag:
+        with new_job():
+            declare_revenue()
+    assert dag.get_task("revenue.orders.run").partial_kwargs["retries"] == 0
+
+
+def test_a_job_is_one_node_in_the_dag() -> None:
+    @task
+    def before() -> None: ...
+
+    @task
+    def after() -> None: ...
+
+    with new_dag() as dag:
+        with new_job() as revenue:
+            declare_revenue()
+        before() >> revenue >> after()
+    assert dag.get_task("before").downstream_task_ids == {"revenue.plan"}
+    assert dag.get_task("after").upstream_task_ids == {"revenue.enriched.commit"}
+
+
+def test_the_sinks_folder_above_its_templates_is_the_asset() -> None:
+    with new_dag() as dag:
+        with new_job():
+            declare_revenue()
+    assert [outlet.uri for outlet in dag.get_task("revenue.enriched.commit").outlets] == ["file:///mart/revenue"]
+
+
+def test_vertices_tied_by_forward_edges_are_one_mapped_task() -> None:
+    with new_dag() as dag:
+        with new_job():
+            orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"))
+            AdaptiveSparkOperator(task_id="priced", inputs={"orders": orders.forward()}, transform=passes)
+    assert [name for name in dag.task_ids if name.endswith(".run")] == ["revenue.priced.run"]
+
+
+def test_the_taskflow_face_declares_the_same_job() -> None:
+    enriched = adaptive_spark_task(joins, task_id="enriched", sink=Files("/mart/revenue/ds={{ ds }}"))
+    orders = adaptive_spark_task(source=Files("/lake/orders"), task_id="orders")(passes)
+    with new_dag() as dag:
+        with new_job():
+            customers = AdaptiveSparkOperator(task_id="customers", source=Files("/lake/customers"))
+            enriched(orders().hash("customer_id"), customers=customers.broadcast(), day="{{ ds }}")
+    plan = dag.get_task("revenue.plan")
+    assert [vertex.name for vertex in plan.graph.vertices] == ["customers", "orders", "enriched"]
+    assert plan.transform_kwargs == {"enriched": {"day": "{{ ds }}"}}
+    assert plan.transforms == {"customers": None, "orders": passes, "enriched": joins}
+
+
+def test_airflow_knows_the_decorator() -> None:
+    assert task.adaptive_spark is adaptive_spark_task
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"exchange": ""}, "no exchange is set; give AdaptiveSparkJob(exchange="),
+        ({"target_bytes": 0}, "target_bytes is 0; expected a size of at least 1 byte, such as 268435456 or '256MB'"),
+        ({"target_bytes": "many"}, "target_bytes is 'many'; expected a size"),
+        ({"min_parallelism": 9, "max_parallelism": 4}, "min_parallelism is 9, above max_parallelism 4"),
+        ({"max_parallelism": 0}, "max_parallelism is 0; expected an integer of at least 1"),
+        ({"strategy": "best"}, "strategy is 'best'; expected 'balanced' or 'power_of_two'"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_says_what_is_expected(options: dict[str, Any], message: str) -> None:
+    with new_dag(), pytest.raises(InvalidValueError) as caught:
+        new_job(**options)
+    assert str(caught.value).startswith(message)
+
+
+def test_job_arguments_win_over_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__ADAPTIVE_SPARK__TARGET_BYTES", "256MB")
+    monkeypatch.setenv("AIRFLOW__ADAPTIVE_SPARK__MAX_PARALLELISM", "16")
+    with new_dag() as dag:
+        with new_job(max_parallelism=8):
+            declare_revenue()
+    options = dag.get_task("revenue.plan").options
+    assert (options["target_bytes"], options["max_parallelism"]) == (256 * 1024 * 1024, 8)
+
+
+def source(**options: Any) -> AdaptiveSparkOperator:
+    return AdaptiveSparkOperator(**{"task_id": "orders", "source": Files("/lake/orders"), **options})
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (
+            lambda: source(transform=joins),
+            "vertex 'orders': joins(orders, customers, day) does not match inputs ['source'] and transform_kwargs []: "
+            "parameters without a value: customers",
+        ),
+        (
+            lambda: source(transform=passes, transform_kwargs={"year": 1}),
+            "vertex 'orders': passes(orders) does not match inputs ['source'] and transform_kwargs ['year']: not a "
+            "parameter: year",
+        ),
+        (
+            lambda: source(transform="passes"),
+            "vertex 'orders': the transform is 'passes'; expected a function of DataFrames",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": source()}, transform=passes),
+            "vertex 'b': input 'orders' does not say how rows reach it; expected orders.hash(...), .broadcast(), "
+            ".rebalance() or .forward()",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": "orders"}, transform=passes),
+            "vertex 'b': input 'orders' is 'orders'; expected an edge of another vertex, such as "
+            "orders.hash('customer_id')",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(
+                task_id="b", source=Files("/x"), inputs={"source": source().broadcast()}, transform=passes
+            ),
+            "vertex 'b': the input name 'source' is its own source's; rename the input",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(
+                task_id="b", inputs={"x": source().broadcast(), "y": source(task_id="o2").broadcast()}
+            ),
+            "vertex 'b': it has no transform and 2 inputs; only exactly one input, without transform_kwargs, can be "
+            "passed on as it is",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": source().hash()}, transform=passes),
+            "vertex 'b': input 'orders' is hash() without keys; name at least one column, or use rebalance()",
+        ),
+        (lambda: [source(), source()], "vertex 'orders': declared 2 times; give each its own task_id"),
+        (
+            lambda: source(max_parallelism=2000),
+            "vertex 'orders': max_parallelism 2000 exceeds Airflow's [core] max_map_length 1024; lower it or raise the "
+            "limit",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(
+                task_id="b", inputs={"orders": source(retries=1).forward()}, transform=passes, retries=2
+            ),
+            "vertex 'b': retries=2 contradicts retries=1 of another vertex of region 'b', and they are "
+            "one Airflow task; "
+            "set it once",
+        ),
+        (lambda: None, "the job has no vertex; declare at least one AdaptiveSparkOperator inside it"),
+    ],
+)
+def test_a_mistake_in_a_dag_file_says_who_what_and_what_to_do(declare: Any, message: str) -> None:
+    with new_dag(), pytest.raises(JobGraphError) as caught:
+        with new_job():
+            declare()
+    assert str(caught.value) == message
+
+
+def test_a_vertex_outside_of_a_job_is_refused() -> None:
+    with new_dag(), pytest.raises(JobGraphError) as caught:
+        source()
+    assert str(caught.value) == (
+        "vertex 'orders': declared outside of a job; put it inside `with AdaptiveSparkJob(...)`"
+    )
+
+
+def test_a_job_inside_a_job_is_refused() -> None:
+    with new_dag(), pytest.raises(JobGraphError, match="declared inside another job"):
+        with new_job():
+            source()
+            with AdaptiveSparkJob("inner", exchange="file:///exchange"):
+                pass
+
+
+def test_an_edge_of_another_job_is_refused() -> None:
+    with new_dag():
+        with new_job():
+            orders = source()
+        with pytest.raises(JobGraphError, match=r"is not a vertex of this job|of another job"):
+            with AdaptiveSparkJob("second", exchange="file:///exchange"):
+                AdaptiveSparkOperator(task_id="b", inputs={"orders": orders.broadcast()}, transform=passes)
+
+
+def test_unknown_formats_and_modes_are_refused() -> None:
+    with pytest.raises(ValueError, match="format is 'xml'; expected one of parquet, csv, json, orc"):
+        Files("/x", format="xml")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="mode is 'merge'; expected one of overwrite, append, error"):
+        Files("/x", mode="merge")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the path is empty"):
+        Files("")
+
+
+IN_A_NEW_PROCESS = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
+bag = DagBag(sys.argv[1])
+assert not bag.import_errors, bag.import_errors
+dags = {name: DagSerialization.to_dict(dag) for name, dag in sorted(bag.dags.items())}
+for serialised in dags.values():
+    DagSerialization.from_dict(serialised)
+print(json.dumps(dags, sort_keys=True))
+"""
+
+
+def test_the_serialised_form_of_the_example_dags_is_the_same_in_two_processes(airflow_environment: Any) -> None:
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", IN_A_NEW_PROCESS, airflow_environment.dags],
+            env={**airflow_environment.variables, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        ).stdout.splitlines()[-1]
+        for seed in ("1", "2")
+    )
+    assert first == second
+    assert sorted(json.loads(first)) == ["daily_revenue", "diamond", "pipelined", "taskflow_revenue"]

@@ -1,0 +1,91 @@
+"""The example DAGs' own graphs and transforms on real Spark, at three fan-outs each, against DuckDB."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_abs.cli.generate import DataSpec, generate
+from airflow_abs.cli.oracle import QUERIES, verify
+from airflow_abs.exchange.files import Files
+from airflow_abs.spark.compile import VertexProgram
+from tests.job_runner import JobRun, run_job
+
+if TYPE_CHECKING:
+    from airflow_abs.operators.plan import PlanOperator
+    from airflow_abs.spark.endpoint import ConnectEndpoint
+
+pytestmark = pytest.mark.spark
+
+DAY = date(2026, 1, 3)
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Holds `data`; the day is the largest one, with a customer who has 40 % of the orders."""
+    folder = tmp_path_factory.mktemp("examples")
+    generate(DataSpec(folder / "data", (DAY,), 0.05, hot_day=DAY))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plans(folder: Path, airflow_environment: Any) -> dict[str, PlanOperator]:
+    """The plan task of every example DAG, as Airflow's own DAG processing finds it."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW_ABS_DEMO_DATA", str(folder / "data"))
+        patch.setenv("AIRFLOW_ABS_DEMO_OUT", "{{ mart }}")
+        bag = DagBag(airflow_environment.dags)
+    assert not bag.import_errors
+    return {
+        name: next(task for task in dag.tasks if task.task_id.endswith(".plan"))  # type: ignore[misc]
+        for name, dag in bag.dags.items()
+    }
+
+
+def render(value: Any, mart: Path) -> Any:
+    """What Airflow's templating makes of the two expressions that the examples use."""
+    text = json.dumps(value).replace("{{ macros.ds_add(data_interval_end | ds, -1) }}", DAY.isoformat())
+    return json.loads(text.replace("{{ mart }}", str(mart)))
+
+
+def run_example(server: ConnectEndpoint, plan: PlanOperator, folder: Path, target_bytes: int) -> JobRun:
+    sources, sinks = render(plan.sources, folder / "mart"), render(plan.sinks, folder / "mart")
+    kwargs = render(plan.transform_kwargs, folder / "mart")
+    programs = [
+        VertexProgram(
+            name,
+            transform,
+            kwargs.get(name, {}),
+            Files.from_json(sources[name]) if name in sources else None,
+            Files.from_json(sinks[name]) if name in sinks else None,
+        )
+        for name, transform in plan.transforms.items()
+    ]
+    graph = plan.graph
+    return run_job(server, folder / "exchange", graph.vertices, graph.edges, programs, target_bytes=target_bytes)
+
+
+@pytest.mark.parametrize(("target_bytes", "subtasks"), [(64 * MIB, (1, 1)), (300_000, (3, 3)), (30_000, (8, 32))])
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_rows_are_duckdbs_at_every_fan_out(
+    connect_server: ConnectEndpoint,
+    plans: dict[str, PlanOperator],
+    folder: Path,
+    tmp_path: Path,
+    name: str,
+    target_bytes: int,
+    subtasks: tuple[int, int],
+) -> None:
+    run = run_example(connect_server, plans[name], tmp_path, target_bytes)
+    verdict = verify(name, DAY, folder / "data", tmp_path / "mart")
+    assert verdict.problem is None
+    hashed = {region.name for region in run.plan.regions if any(not entry.is_broadcast for entry in region.inputs)}
+    widest = max(run.decisions[region].parallelism for region in hashed)
+    assert subtasks[0] <= widest <= subtasks[1], {name: each.reason for name, each in run.decisions.items()}

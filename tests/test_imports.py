@@ -1,0 +1,41 @@
+"""What importing costs: Airflow parses DAG files all day, so nothing heavy may come with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+HEAVY = {"pyspark", "grpc", "pyarrow", "pandas", "numpy"}
+
+REPORT = "import sys; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
+
+
+def loaded_by(code: str, environment: dict[str, str]) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", f"{code}\n{REPORT}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_package_loads_neither_airflow_nor_spark(airflow_environment: Any) -> None:
+    loaded = loaded_by("import airflow_abs, airflow_abs.core.job_graph", airflow_environment.variables)
+    assert not loaded & (HEAVY | {"airflow", "fsspec", "upath"})
+
+
+@pytest.mark.parametrize("name", ["daily_revenue", "diamond", "pipelined", "taskflow_revenue"])
+def test_parsing_a_dag_loads_neither_pyspark_nor_grpc(airflow_environment: Any, name: str) -> None:
+    code = f"import sys; sys.path.insert(0, {airflow_environment.dags!r}); import {name}"
+    assert not loaded_by(code, airflow_environment.variables) & HEAVY
+
+
+def test_deciding_loads_neither_pyspark_nor_grpc(airflow_environment: Any) -> None:
+    code = "import airflow_abs.operators.decide, airflow_abs.operators.commit, airflow_abs.operators.release"
+    assert not loaded_by(code, airflow_environment.variables) & (HEAVY - {"numpy"})
