@@ -57,7 +57,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
     settings = EmbeddedSettings(
         cores=2,
         driver_memory="1500m",
-        idle_seconds=120,  # a killed test run leaves nothing behind either
+        idle_seconds=3600,  # longer than the service tests between two uses; bounded, should a test run be killed
         conf=(
             ("spark.connect.execute.reattachable.senderMaxStreamDuration", "2s"),
             ("spark.connect.progress.reportInterval", "200ms"),
