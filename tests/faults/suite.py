@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import UUID
 
 import duckdb
 
@@ -28,11 +27,11 @@ from airflow_abs.cli.services import AirflowServices
 from airflow_abs.exchange.paths import JobFolder
 from tests.faults.injection import Fault, Injector
 from tests.faults.pipeline import answer, make_lake
+from tests.faults.spark_events import started_operations
 
 ROWS = 60_000
 RUN_SECONDS = 900.0
 FAULTS_PER_RUN = 12
-STARTED = "SparkListenerConnectOperationStarted"
 SETTINGS = {
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
@@ -102,7 +101,7 @@ def faulty_airflow(folder: Path) -> Iterator[AirflowServices]:
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file://{events}",
     }
-    spark = {"conn_type": "spark_connect", "extra": {"idle_seconds": 300, "conf": conf}}
+    spark = {"conn_type": "spark_connect", "extra": {"idle_seconds": 300, "ui": True, "conf": conf}}
     environment = SETTINGS | {
         "AIRFLOW_ABS_FAULTS_LAKE": str(lake),
         "AIRFLOW_ABS_FAULTS_MART": str(folder / "mart"),
@@ -203,19 +202,6 @@ def _recomputed(job: JobFolder) -> int:
                 attempt = int(file.path.split("/")[2].removeprefix("attempt-"))
                 total += file.bytes if attempt > 1000 else 0
     return total
-
-
-def started_operations(events: Path) -> Counter[tuple[str, str]]:
-    """How often each server (by its event log) started each operation of a subtask (derived ids, not random ones)."""
-    found: Counter[tuple[str, str]] = Counter()
-    for log in sorted(path for path in events.rglob("*") if path.is_file()):
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-            if STARTED in line and "write_operation" in line:
-                with contextlib.suppress(ValueError):  # the last line of a killed server's log is cut
-                    operation = str(json.loads(line)["operationId"])
-                    if UUID(operation).version == 5:
-                        found[str(log.parent.name + log.name), operation] += 1
-    return found
 
 
 @contextlib.contextmanager

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,41 +11,40 @@ import duckdb
 import pytest
 
 from airflow_abs.cli.services import AirflowServices
-from tests.faults.suite import faulty_airflow, run_suite, started_operations
+from tests.faults.conftest import SUBTASKS
+from tests.faults.spark_events import ended_operations, operations, running_tasks, started_operations
+from tests.faults.suite import run_suite
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 SECONDS = 400.0
-SUBTASKS = 20
-CANCELED = "SparkListenerConnectOperationCanceled"
+STOP_SECONDS = 60.0
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("faults")
-
-
-@pytest.fixture(scope="module")
-def airflow(folder: Path) -> Iterator[AirflowServices]:
-    numbers = folder / "lake" / "numbers"
-    numbers.mkdir(parents=True)
-    for part in range(SUBTASKS):
-        duckdb.sql(f"COPY (SELECT {part} AS number) TO '{numbers}/part-{part:02}.parquet'")
-    with faulty_airflow(folder) as services:
-        yield services
+def wait_until(what: Callable[[], bool], seconds: float = SECONDS) -> float:
+    """Seconds until it was so; they are no measure of the project but of the machine."""
+    started = time.monotonic()
+    while not what():
+        assert time.monotonic() - started < seconds
+        time.sleep(0.2)
+    return time.monotonic() - started
 
 
 def test_a_killed_triggerer_finds_twenty_subtasks_in_flight_again_and_submits_none_twice(
     airflow: AirflowServices, folder: Path
 ) -> None:
+    """All twenty are deferred and started on Spark, and none can end before the gate is open."""
     airflow.api.wait_for_dag("many", SECONDS)
-    run_id = airflow.api.trigger_run("many", datetime(2026, 1, 1, tzinfo=UTC))
-    deadline = time.monotonic() + SECONDS
-    while sum(each.state == "deferred" for each in airflow.api.task_instances("many", run_id)) < SUBTASKS // 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    run_id = airflow.api.trigger_run("many", datetime(2026, 1, 1, tzinfo=UTC), run_id="twenty")
+
+    def in_flight() -> int:
+        states = airflow.api.task_instances("many", run_id)
+        return sum(each.task_id == "job.numbers.run" and each.state == "deferred" for each in states)
+
+    wait_until(lambda: in_flight() == len(operations(folder / "events")) == SUBTASKS)
     airflow.kill("triggerer")
-    airflow.start("triggerer", wait=False)
+    airflow.start("triggerer")
+    (folder / "mart" / "gates" / run_id).touch()
     assert airflow.api.wait_for_run("many", run_id, SECONDS) == "success"
     subtasks = [each for each in airflow.api.task_instances("many", run_id) if each.task_id == "job.numbers.run"]
     assert [each.try_number for each in subtasks] == [1] * SUBTASKS
@@ -56,26 +54,18 @@ def test_a_killed_triggerer_finds_twenty_subtasks_in_flight_again_and_submits_no
 
 
 def test_what_somebody_marks_failed_stops_on_spark_within_seconds(airflow: AirflowServices, folder: Path) -> None:
-    airflow.api.wait_for_dag("many", SECONDS)
-    run_id = airflow.api.trigger_run("many", datetime(2026, 1, 2, tzinfo=UTC))
-    airflow.api.wait_for_task("many", run_id, "job.numbers.run", {"deferred"}, SECONDS, map_index=0)
-    before = canceled_operations(folder)
-    airflow.api.request("PATCH", f"/dags/many/dagRuns/{run_id}", json={"state": "failed"})
-    started = time.monotonic()
-    while not canceled_operations(folder) - before:
-        assert time.monotonic() - started < 15.0
-        time.sleep(0.2)
-    assert not list((folder / "mart" / "many").glob("*.tmp"))
-
-
-def canceled_operations(folder: Path) -> set[str]:
-    lines = [
-        line
-        for log in (folder / "events").rglob("*")
-        if log.is_file()
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
-    ]
-    return {json.loads(line)["operationId"] for line in lines if CANCELED in line}
+    events = folder / "events"
+    before = operations(events)
+    airflow.api.wait_for_dag("few", SECONDS)
+    run_id = airflow.api.trigger_run("few", datetime(2026, 1, 2, tzinfo=UTC), run_id="stopped")
+    wait_until(lambda: bool(operations(events) - before) and running_tasks(airflow.spark_folder) > 0)
+    airflow.api.wait_for_task("few", run_id, "job.numbers.run", {"deferred"}, SECONDS, map_index=0)
+    airflow.api.request("PATCH", f"/dags/few/dagRuns/{run_id}", json={"state": "failed"})
+    seconds = wait_until(lambda: operations(events) - before <= ended_operations(events), STOP_SECONDS)
+    seconds += wait_until(lambda: running_tasks(airflow.spark_folder) == 0, STOP_SECONDS)
+    print(f"marked failed: nothing of the run is left on Spark after {seconds:.1f} s")
+    assert not (operations(events) - before) & ended_operations(events, "Finished")
+    assert not (folder / "mart" / f"few-{run_id}").exists()
 
 
 def test_an_exception_in_a_udf_fails_the_vertex_on_its_first_try_with_the_users_words_first(

@@ -1,4 +1,4 @@
-"""Twenty subtasks that sleep for some seconds, and two that fail as users' code does."""
+"""Twenty subtasks, and two, that wait for a file before they go on; and one that fails as users' code does."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ MART = os.environ.get("AIRFLOW_ABS_FAULTS_MART", "/tmp/faults/mart")
 START = pendulum.datetime(2026, 1, 1, tz="UTC")
 
 
-def sleep_on_it(number: int) -> int:
+def pass_gate(number: int, gate: str) -> int:
+    """One more than the number, once there is a file `gate`; what nobody opens opens itself after some minutes."""
     import time
+    from pathlib import Path
 
-    time.sleep(3)
+    deadline = time.monotonic() + 400
+    while not Path(gate).exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
     return number + 1
 
 
@@ -29,10 +33,10 @@ def refuse(number: int) -> int:
     raise ValueError(f"bad number {number}")
 
 
-def slowly(numbers: DataFrame) -> DataFrame:
+def behind_a_gate(numbers: DataFrame, gate: str) -> DataFrame:
     from pyspark.sql import functions as sf
 
-    return numbers.select(sf.udf(sleep_on_it, "long")("number").alias("number"))
+    return numbers.select(sf.udf(pass_gate, "long")("number", sf.lit(gate)).alias("number"))
 
 
 def raise_in_udf(numbers: DataFrame) -> DataFrame:
@@ -44,7 +48,21 @@ def raise_in_udf(numbers: DataFrame) -> DataFrame:
 with DAG("many", schedule=None, start_date=START):
     with AdaptiveSparkJob("job", target_bytes=1, defer_after=0.5):
         AdaptiveSparkOperator(
-            task_id="numbers", source=Files(f"{LAKE}/numbers"), transform=slowly, sink=Files(f"{MART}/many")
+            task_id="numbers",
+            source=Files(f"{LAKE}/numbers"),
+            transform=behind_a_gate,
+            transform_kwargs={"gate": f"{MART}/gates/{{{{ run_id }}}}"},
+            sink=Files(f"{MART}/many"),
+        )
+
+with DAG("few", schedule=None, start_date=START):
+    with AdaptiveSparkJob("job", target_bytes=1, defer_after=0.5):
+        AdaptiveSparkOperator(
+            task_id="numbers",
+            source=Files(f"{LAKE}/numbers/part-0[01].parquet"),
+            transform=behind_a_gate,
+            transform_kwargs={"gate": f"{MART}/gates/{{{{ run_id }}}}"},
+            sink=Files(f"{MART}/few-{{{{ run_id }}}}"),
         )
 
 with DAG("wrong", schedule=None, start_date=START):
