@@ -41,9 +41,11 @@ fmt: $(READY) ## format, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) java ## the demo's days ten times as large, with numbers as JSON in build/bench.json
+# Some minutes; for more see docs/benchmarks.md.
+BENCH_ARGS ?= --only chain --only hot_key --only imports --scale 0.3
+bench: $(READY) java ## ours and four other ways on the same data, one after the other (BENCH_ARGS="--only chain --scale 8 --repeat 3")
 	@mkdir -p build
-	$(BIN)/airflow-abs demo --scale 1 --json build/bench.json $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks --json build/bench.json --markdown build/bench.md $(BENCH_ARGS)
 
 cluster: $(READY) java packages ## the cluster of docker-compose.yaml as processes of this host (CLUSTER_ARGS="--folder DIR")
 	@$(BIN)/airflow-abs cluster up $(CLUSTER_ARGS)

@@ -1,38 +1,111 @@
-"""`python -m benchmarks [--only NAME ...] [--json FILE]`: run benchmarks, print a table of each, write all as JSON.
+"""`python -m benchmarks [--only NAME ...] [--scale X] [--repeat N] [--json FILE] [--markdown FILE]`.
 
-A benchmark is a module whose `run()` returns rows of plain values with the same keys; it is imported when it runs.
+A workload is run by all peers on one Airflow and one Spark server, interleaved. Any other benchmark is a module whose
+`run()` returns rows of plain values with the same keys; it is imported when it runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+from airflow_abs.cli.signals import ended_by_signals
+from benchmarks.samples import Sample, rows_to_markdown, table_of
+from benchmarks.workloads import WORKLOADS, chosen
 
 Row = Mapping[str, int | float | str]
 BENCHMARKS = {
+    "compile": "benchmarks.compiling",
     "decide": "benchmarks.decide",
+    "exchange": "benchmarks.exchange",
+    "imports": "benchmarks.imports",
+    "subtasks": "benchmarks.subtasks",
     "target_bytes": "benchmarks.target_bytes",
 }
+PEERS = ("ours", "worker", "submit", "slices", "files", "fused")
+DEFAULT_PEERS = ("ours", "submit", "slices", "files", "fused")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmarks that were asked for, all by default."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", action="append", choices=sorted(BENCHMARKS), help="run this one (repeatable)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows of every benchmark run")
-    options = parser.parse_args(arguments)
-    results = {}
-    for name in options.only or BENCHMARKS:
-        print(f"{name}:", flush=True)
-        results[name] = import_module(BENCHMARKS[name]).run()
-        print(format_table(results[name]), flush=True)
+    """0 if everything ran and every output was right."""
+    options = _parser().parse_args(arguments)
+    names = options.only or [*WORKLOADS, *BENCHMARKS]
+    results: dict[str, Any] = {"machine": _machine()}
+    markdown: list[str] = []
+    with ended_by_signals():
+        workloads = [name for name in names if name in WORKLOADS]
+        if workloads:
+            samples = _compare(options, workloads)
+            results["scale"] = options.scale
+            results["samples"] = [each.to_json() for each in samples]
+            markdown += _tables(samples, options.scale)
+        for name in (each for each in names if each in BENCHMARKS):
+            print(f"{name}:", flush=True)
+            results[name] = import_module(BENCHMARKS[name]).run()
+            print(format_table(results[name]), flush=True)
+            markdown += ["", f"### {name}", "", *rows_to_markdown(results[name])]
+    print("\n".join(markdown))
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n")
-    return 0
+    if options.markdown:
+        options.markdown.write_text("\n".join(markdown) + "\n")
+    return 1 if any(each.get("problem") for each in results.get("samples", ())) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    every = sorted([*WORKLOADS, *BENCHMARKS])
+    parser.add_argument("--only", action="append", choices=every, help="run this one (repeatable)")
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H's scale factor (1: about 110 MB of Parquet)")
+    parser.add_argument("--repeat", type=int, default=1, help="rounds of all peers")
+    parser.add_argument("--peers", default=",".join(DEFAULT_PEERS), help=f"some of {','.join(PEERS)}")
+    parser.add_argument(
+        "--failures", default="", help="some of start,middle,end: rounds in which the last step is killed once"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample and row")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables")
+    return parser
+
+
+def _compare(options: argparse.Namespace, names: Sequence[str]) -> list[Sample]:
+    from benchmarks.compare import Comparison, compare_peers
+
+    comparison = Comparison(
+        workloads=chosen(names),
+        peers=options.peers.split(","),
+        scale=options.scale,
+        repeat=options.repeat,
+        failures=[name for name in options.failures.split(",") if name],
+    )
+    return compare_peers(comparison, lambda line: print(line, flush=True))
+
+
+def _tables(samples: Sequence[Sample], scale: float) -> list[str]:
+    """Per workload: the undisturbed runs, then those with the last step killed."""
+    lines: list[str] = []
+    for workload in dict.fromkeys(each.workload for each in samples):
+        own = [each for each in samples if each.workload == workload]
+        lines += [
+            "",
+            f"### {workload}, scale {scale:g}",
+            "",
+            *table_of([each for each in own if each.failed_at is None]),
+        ]
+        for share in dict.fromkeys(each.failed_at for each in own if each.failed_at is not None):
+            killed = [each for each in own if each.failed_at == share]
+            lines += ["", f"Killed once after {share:.0%} of the last step:", "", *table_of(killed)]
+    return lines
+
+
+def _machine() -> dict[str, Any]:
+    return {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()}
 
 
 def format_table(rows: Sequence[Row]) -> str:

@@ -1,0 +1,94 @@
+"""For every workload the DAGs that are compared: `<workload>__ours`, `__worker`, `__submit` and `__slices`.
+
+`worker` is ours without the triggerer. All read the same tables, run the same steps, and retry a killed task after one
+second.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pendulum
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import DAG
+
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from benchmarks import slices, submit_step
+from benchmarks.workloads import Workload, chosen
+
+DATA = os.environ["AIRFLOW_ABS_BENCH_DATA"]
+OUT = os.environ["AIRFLOW_ABS_BENCH_OUT"]
+SUBMIT = os.environ["AIRFLOW_ABS_BENCH_SUBMIT"]
+RETRIES: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=1)}
+
+
+def ours(workload: Workload, **options: Any) -> None:
+    with AdaptiveSparkJob("job", **options):
+        vertices: dict[str, AdaptiveSparkOperator] = {}
+        for step in workload.steps:
+            inputs = {
+                name: vertices[edge.step].hash(*edge.keys) if edge.keys else vertices[edge.step].broadcast()
+                for name, edge in step.inputs.items()
+            }
+            vertices[step.name] = AdaptiveSparkOperator(
+                task_id=step.name,
+                transform=step.transform,
+                source=Files(f"{DATA}/{workload.name}/{step.source}") if step.source else None,
+                inputs=inputs,
+                sink=Files(f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}") if step is workload.last else None,
+                retry_delay=RETRIES["retry_delay"],
+            )
+
+
+def submit(workload: Workload) -> None:
+    """One `spark-submit` per step, with Spark's own defaults: 200 shuffle partitions, AQE."""
+    tasks: dict[str, BashOperator] = {}
+    for step in workload.steps:
+        command = [SUBMIT, "--master", "local[*]", "--driver-memory", "2g", "--conf", "spark.ui.enabled=false"]
+        script = [submit_step.__file__, workload.name, step.name, f"{DATA}/{workload.name}"]
+        tasks[step.name] = BashOperator(
+            task_id=step.name,
+            bash_command=f"{shlex.join(command + script)} {OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}",
+            **RETRIES,
+        )
+        for edge in step.inputs.values():
+            tasks[edge.step] >> tasks[step.name]
+
+
+def sliced(workload: Workload) -> None:
+    """One mapped task per step, each instance with a Connect client of its own on a fixed slice of the keys."""
+    tasks: dict[str, Any] = {}
+    for step in workload.steps:
+        tasks[step.name] = PythonOperator.partial(
+            task_id=step.name,
+            python_callable=slices.run_slice,
+            op_args=[
+                workload.name,
+                step.name,
+                f"{DATA}/{workload.name}",
+                f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}",
+            ],
+            **RETRIES,
+        ).expand(op_kwargs=[{"index": index} for index in range(slices.SLICES)])
+        for edge in step.inputs.values():
+            tasks[edge.step] >> tasks[step.name]
+
+
+PEERS = {
+    "ours": ours,
+    "worker": lambda workload: ours(workload, deferrable=False),
+    "submit": submit,
+    "slices": sliced,
+}
+
+for workload in chosen(name for name in os.environ["AIRFLOW_ABS_BENCH_WORKLOADS"].split(",") if name):
+    if not Path(DATA, workload.name).is_dir():
+        continue
+    for peer, declare in PEERS.items():
+        with DAG(f"{workload.name}__{peer}", start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), schedule=None):
+            declare(workload)

@@ -1,0 +1,55 @@
+"""What a subtask costs Airflow: CPU seconds of each component for runs of 1, 8, 32 and 100 subtasks that do nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+
+from benchmarks.compare import Comparison, open_arena
+from benchmarks.cpu_time import adopt_orphans
+from benchmarks.peers import Arena
+
+SIZES = (1, 8, 32, 100)
+SETTLE_SECONDS = 120.0
+COMPONENTS = ("scheduler", "workers", "triggerer", "api-server", "dag-processor", "spark")
+
+
+def run() -> list[dict[str, int | float]]:
+    """One row per size: seconds from the end of `decide` to the last subtask's end, CPU seconds of the whole run by
+    component, and `cpu_per_subtask`: what all components of Airflow used more than for one subtask, per subtask."""
+    adopt_orphans()
+    with tempfile.TemporaryDirectory(prefix="airflow-abs-bench-") as name:
+        data = Path(name)
+        for size in SIZES:
+            _write_rows(data / "1" / f"noops_{size}", size)
+        with open_arena(Comparison([], (), 1, 1, data=data)) as arena:
+            _measure(arena, SIZES[0], "warm-up")
+            rows = [_measure(arena, size, "measured") for size in SIZES]
+    alone = _airflow_seconds(rows[0])
+    for row in rows:
+        more = (_airflow_seconds(row) - alone) / max(1, row["subtasks"] - 1)
+        row["cpu_per_subtask"] = round(more, 2)
+    return rows
+
+
+def _write_rows(folder: Path, count: int) -> None:
+    folder.mkdir(parents=True)
+    for number in range(count):
+        duckdb.sql(f"COPY (SELECT {number} AS number) TO '{folder}/{number:03d}.parquet'")
+
+
+def _measure(arena: Arena, size: int, run_id: str) -> dict[str, int | float]:
+    dag_id = f"noops_{size}"
+    arena.airflow.api.wait_for_dag(dag_id, SETTLE_SECONDS)
+    cpu, states = arena.run_dag(dag_id, run_id)
+    decided = next(each.end for each in states if each.task_id == "job.noop.decide" and each.end)
+    ended = max(each.end for each in states if each.task_id == "job.noop.run" and each.end)
+    seconds = {component: round(cpu.get(component, 0.0), 1) for component in COMPONENTS}
+    return {"subtasks": size, "seconds": round((ended - decided).total_seconds(), 1), **seconds}
+
+
+def _airflow_seconds(row: Mapping[str, float]) -> float:
+    return sum(row[component] for component in COMPONENTS if component != "spark")
