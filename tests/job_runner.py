@@ -23,6 +23,7 @@ from airflow_abs.spark.endpoint import ConnectEndpoint
 from airflow_abs.spark.planning import plan_job
 from airflow_abs.spark.session import open_session
 from airflow_abs.spark.subtask import SubtaskAttempt, report, run_subtask
+from tests.replayed import assert_replayed
 
 OPTIONS: Mapping[str, Any] = {
     "target_bytes": 64 * 1024 * 1024,
@@ -67,9 +68,11 @@ class JobRun:
             await run_subtask(connection, self.folder, entry)
 
     def commit(self) -> None:
+        """Publish the sinks; whatever happened until now, every decision can be replayed."""
         for region in self.plan.regions:
             for sink in region.sinks:
                 publish_sink(self.folder, region.name, sink, Path)
+        assert_replayed(self.folder)
 
 
 def run_job(

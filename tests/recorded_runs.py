@@ -12,10 +12,16 @@ from airflow_abs.core.region_decision import BlockingInput, RegionDecision, Regi
 from airflow_abs.exchange.decisions import StoredDecision, region_options
 from airflow_abs.exchange.files import Files
 from airflow_abs.exchange.listing import SourceFile
-from airflow_abs.exchange.manifest import Manifest, ResultFile, ResultManifest, bytes_by_subpartition, write_manifest
+from airflow_abs.exchange.manifest import (
+    MANIFEST_VERSION,
+    Manifest,
+    ResultFile,
+    ResultManifest,
+    bytes_by_subpartition,
+)
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.plan import JobPlan, PlannedInput, PlannedRegion, PlannedSink, PlannedSource, PlannedStep
-from airflow_abs.exchange.store import write_json
+from airflow_abs.exchange.store import encode_json, write_json
 
 Sizes = Callable[[str, int, int], int]
 """Region, index of a subtask, subpartition: the bytes that it writes there."""
@@ -85,7 +91,13 @@ class RecordedRun:
         options: RegionOptions = region_options(self.plan, planned)
         decision = decide_region(name, inputs, sources, options)
         producers = {entry.region: len(self.manifests[entry.region]) for entry in planned.inputs}
-        stored = StoredDecision("plan-1", decision, {key: found for key, found in files.items() if found}, producers)
+        stored = StoredDecision(
+            plan="plan-1",
+            decision=decision,
+            files={key: found for key, found in files.items() if found},
+            producers=producers,
+            measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
+        )
         write_json(self.folder.decision_path(name), stored.to_json())
         self.stored[name] = stored
         self.manifests.setdefault(name, {})
@@ -102,7 +114,10 @@ class RecordedRun:
             results[step.result] = ResultManifest(step.format, step.schema, step.subpartitions, (file,))
         seconds = 1.5 + index / 10
         manifest = Manifest(name, index, attempt, self.stored[name].digest, seconds, results)
-        write_manifest(self.folder, manifest)
+        # As `write_manifest`, without its sync to the disk: there can be thousands.
+        path = Path(str(self.folder.manifest_path(name, index)))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_json(manifest.to_json(), version=MANIFEST_VERSION))
         self.manifests[name][index] = manifest
 
     def run(self, *names: str) -> None:

@@ -10,7 +10,7 @@ from airflow_abs.cli.tables import Block, Column, Table, show
 from airflow_abs.core.explain import format_bytes, format_count
 from airflow_abs.core.region_decision import RegionDecision
 from airflow_abs.exchange.replay import Replayed, ReplayOptions, replay_run
-from airflow_abs.exchange.run_view import RunView, read_run
+from airflow_abs.exchange.run_view import RunView, read_decisions
 
 _COLUMNS = (
     Column("vertex"),
@@ -26,7 +26,7 @@ _COLUMNS = (
 
 def show_replay(name: str, exchange: str | None, options: ReplayOptions, *, as_json: bool = False) -> int:
     """Print the replay of every job of the run; the exit status is 1 if recorded options gave another decision."""
-    runs = [read_run(folder) for folder in find_folders(name, exchange)]
+    runs = [read_decisions(folder) for folder in find_folders(name, exchange)]
     replays = [replay_run(run, options) for run in runs]
     recorded_options = options == ReplayOptions()
     same = all(each.is_same for replayed in replays for each in replayed)
@@ -39,12 +39,10 @@ def show_replay(name: str, exchange: str | None, options: ReplayOptions, *, as_j
 
 
 def describe_replay(run: RunView, replayed: list[Replayed], options: ReplayOptions) -> list[Block]:
-    """The options, a row per region, what is no longer known as it was, and the sum."""
+    """The options, a row per region, and the sum."""
     blocks: list[Block] = [f"{run.folder.dag_id} / {run.folder.run_id} / {run.folder.job}", _asked(options), ""]
     titles = {region.name: region.title for region in run.regions}
     blocks.append(Table(_COLUMNS, [_row(titles[each.region], each) for each in replayed]))
-    for each in replayed:
-        blocks += [f"  input {changed}" for changed in each.changed_inputs]
     then = sum(each.recorded.parallelism for each in replayed)
     now = sum(each.again.parallelism for each in replayed)
     blocks.append("")
@@ -99,7 +97,6 @@ def _to_json(run: RunView, replayed: list[Replayed]) -> dict[str, Any]:
             {
                 "region": each.region,
                 "same": each.is_same,
-                "changed_inputs": list(each.changed_inputs),
                 "recorded": each.recorded.to_json(),
                 "again": each.again.to_json(),
             }

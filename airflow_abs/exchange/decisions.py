@@ -27,7 +27,8 @@ class StoredDecision:
     """A decision with the files that its splits mean and the number of subtasks of every producer region.
 
     `plan` is the id of the plan that it was made under; `producer_decisions` are the digests of the decisions that
-    mapped the producers: what they write under another one, the ranges of this one do not fit.
+    mapped the producers: what they write under another one, the ranges of this one do not fit. `measured` is what it
+    rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then.
     """
 
     plan: str
@@ -35,11 +36,16 @@ class StoredDecision:
     files: Mapping[str, Sequence[SourceFile]]
     producers: Mapping[str, int]
     producer_decisions: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
-        """Identifies the decision: a subtask that was mapped by one decision must not run under another."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+        """Identifies the decision: a subtask that was mapped by one decision must not run under another.
+
+        Not part of it is `measured`: two decisions with the same ranges are one.
+        """
+        chosen = {name: value for name, value in self.to_json().items() if name != "measured"}
+        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
 
     def files_of(self, index: int, source: str) -> list[SourceFile]:
         """The files that one subtask reads from one source."""
@@ -52,6 +58,7 @@ class StoredDecision:
             "files": {name: [[file.path, file.bytes] for file in files] for name, files in self.files.items()},
             "producers": dict(self.producers),
             "producer_decisions": dict(self.producer_decisions),
+            "measured": {name: list(sizes) for name, sizes in self.measured.items()},
         }
 
     @classmethod
@@ -63,6 +70,7 @@ class StoredDecision:
             files=files,
             producers=value["producers"],
             producer_decisions=value["producer_decisions"],
+            measured=value["measured"],
         )
 
 
@@ -88,12 +96,13 @@ def decide_and_store(
     planned = plan.region(region)
     ordered = {name: _in_order(region, name, found) for name, found in reports.items()}
     files = {source.name: list_splits(source.files, open_path) for source in planned.sources}
+    inputs = [
+        BlockingInput(entry.name, entry.partitioning, _bytes_by_partition(entry.result, ordered[entry.region]))
+        for entry in planned.inputs
+    ]
     decision = decide_region(
         region,
-        [
-            BlockingInput(entry.name, entry.partitioning, _bytes_by_partition(entry.result, ordered[entry.region]))
-            for entry in planned.inputs
-        ],
+        inputs,
         [SourceInput(name, [file.bytes for file in listed]) for name, listed in files.items()],
         region_options(plan, planned),
     )
@@ -103,6 +112,7 @@ def decide_and_store(
         files=files,
         producers={name: len(found) for name, found in ordered.items()},
         producer_decisions={name: _one_decision(region, name, found) for name, found in ordered.items()},
+        measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
     )
     write_json(folder.decision_path(region), stored.to_json())
     return stored

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -92,10 +93,15 @@ def locate(path: ExchangePath) -> Location:
     if isinstance(path, Location):
         return path
     if isinstance(path, Path):
-        from fsspec.implementations.local import LocalFileSystem
-
-        return Location(LocalFileSystem(), os.path.abspath(path))  # noqa: PTH100  (no symlink is resolved here)
+        return Location(_local_files(), os.path.abspath(path))  # noqa: PTH100  (no symlink is resolved here)
     return _locate_fsspec(path)  # type: ignore[arg-type]  # every other path we accept is a UPath
+
+
+@cache
+def _local_files() -> AbstractFileSystem:
+    from fsspec.implementations.local import LocalFileSystem
+
+    return LocalFileSystem()
 
 
 def _locate_fsspec(path: _FsspecPath) -> Location:

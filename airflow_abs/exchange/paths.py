@@ -19,6 +19,7 @@ import hashlib
 import re
 import string
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from airflow_abs.exchange.errors import DamagedFileError
@@ -33,6 +34,7 @@ _HIDDEN_FIRST = frozenset(b"._")  # Spark does not read files and folders whose 
 _ESCAPED_BYTE = re.compile(r"~([0-9A-F]{2})")
 
 
+@lru_cache(maxsize=1024)
 def escape(name: str) -> str:
     """A file name for any id: ASCII letters, digits, `.`, `-`, `_` and `~XX`; 1 to 200 bytes; never hidden.
 
@@ -90,7 +92,7 @@ class JobFolder:
 
     @property
     def path(self) -> ExchangePath:
-        return self.root / escape(self.dag_id) / escape(self.run_id) / escape(self.job)
+        return self.root / f"{escape(self.dag_id)}/{escape(self.run_id)}/{escape(self.job)}"
 
     @property
     def plan_path(self) -> ExchangePath:

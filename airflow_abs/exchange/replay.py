@@ -1,21 +1,20 @@
 """Decide a finished run again, from what it recorded: with the same options, or with others.
 
-What decided then is still there after a release: the splits' sizes in decision.json, the bytes per subpartition in
-the manifests of the producers' subtasks.
+What a decision rested on stands beside it in decision.json: the sizes of the splits, and the bytes per subpartition
+that its producers had written by then, whatever they have written since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_abs.core.explain import format_bytes
 from airflow_abs.core.region_decision import BlockingInput, RegionDecision, SourceInput, decide_region
 from airflow_abs.core.region_inputs import RegionOptions
-from airflow_abs.exchange.errors import MissingFileError
+from airflow_abs.exchange.decisions import StoredDecision
 from airflow_abs.exchange.plan import PlannedInput
-from airflow_abs.exchange.run_view import RegionView, RunView, result_bytes
+from airflow_abs.exchange.run_view import RunView
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,11 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One region twice; `changed_inputs` says which inputs are no longer what they were when it was decided."""
+    """One region twice."""
 
     region: str
     recorded: RegionDecision
     again: RegionDecision
-    changed_inputs: tuple[str, ...]
 
     @property
     def is_same(self) -> bool:
@@ -60,36 +58,22 @@ def replay_run(run: RunView, options: ReplayOptions | None = None) -> list[Repla
     as they are, up to what a Parquet file costs in itself.
 
     Raises:
-        MissingFileError: a subtask of a producer left no manifest.
         InvalidValueError: the options contradict each other.
     """
     chosen = options or ReplayOptions()
-    return [_replay(run, region, region.decision, chosen) for region in run.regions if region.decision is not None]
+    return [_replay(region.stored, region.planned.inputs, chosen) for region in run.regions if region.stored]
 
 
-def _replay(run: RunView, region: RegionView, recorded: RegionDecision, options: ReplayOptions) -> Replayed:
-    inputs = [_blocking_input(run, region, entry) for entry in region.planned.inputs]
-    files: Mapping[str, Any] = region.stored.files if region.stored else {}
-    sources = [SourceInput(name, [file.bytes for file in listed]) for name, listed in files.items()]
-    again = decide_region(region.name, inputs, sources, options.applied_to(recorded.options))
-    now = {entry.name: entry.bytes for entry in again.inputs}
-    changed = tuple(
-        f"{entry.name}: {format_bytes(entry.bytes)} when it was decided, {format_bytes(now[entry.name])} now "
-        f"({now[entry.name] - entry.bytes:+d} bytes); a subtask before it has run again since"
-        for entry in recorded.inputs
-        if now[entry.name] != entry.bytes
-    )
-    return Replayed(region.name, recorded, again, changed)
+def _replay(stored: StoredDecision, planned: Sequence[PlannedInput], options: ReplayOptions) -> Replayed:
+    recorded = stored.decision
+    inputs = [_as_measured(stored, entry) for entry in planned]
+    sources = [SourceInput(name, [file.bytes for file in listed]) for name, listed in stored.files.items()]
+    again = decide_region(recorded.region, inputs, sources, options.applied_to(recorded.options))
+    return Replayed(recorded.region, recorded, again)
 
 
-def _blocking_input(run: RunView, region: RegionView, entry: PlannedInput) -> BlockingInput:
-    producer = run.region(entry.region)
-    expected = region.stored.producers[entry.region] if region.stored else 0
-    missing = [index for index in range(expected) if index not in producer.manifests]
-    if missing:
-        raise MissingFileError(
-            f"{region.name}: {len(missing)} of {expected} subtasks of {entry.region} left no manifest (first: "
-            f"{entry.region}[{missing[0]}]), so what {region.name} was decided from is not known any more; "
-            "replay needs a run whose subtasks before that region have all committed"
-        )
-    return BlockingInput(entry.name, entry.partitioning, result_bytes(producer, entry.result)[:expected])
+def _as_measured(stored: StoredDecision, entry: PlannedInput) -> BlockingInput:
+    """Only sums over the producer's subtasks are recorded, and only they decide: they stand for the first one here."""
+    sizes = stored.measured[entry.name]
+    nothing = [0] * len(sizes)
+    return BlockingInput(entry.name, entry.partitioning, [sizes, *[nothing] * (stored.producers[entry.region] - 1)])

@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from airflow_abs.exchange.errors import (
@@ -54,7 +55,7 @@ def read_bytes(path: ExchangePath) -> bytes:
     """
     location = locate(path)
     try:
-        return bytes(location.fs.cat_file(location.path))
+        return Path(location.path).read_bytes() if location.is_local else bytes(location.fs.cat_file(location.path))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise MissingFileError(f"{location}: no such file; {_DO}", path=str(location)) from error
     except OSError as error:

@@ -20,9 +20,10 @@ from tests.recorded_runs import revenue_run
     strategy=st.sampled_from(["balanced", "power_of_two"]),
     maximum=st.integers(1, 24),
     retried=st.booleans(),
+    rewritten=st.booleans(),
 )
 def test_the_recorded_options_give_exactly_the_recorded_decision(
-    cells: list[int], target: int, strategy: str, maximum: int, retried: bool
+    cells: list[int], target: int, strategy: str, maximum: int, retried: bool, rewritten: bool
 ) -> None:
     def sizes(region: str, index: int, subpartition: int) -> int:
         return cells[(len(region) * 7 + index * 5 + subpartition) % len(cells)]
@@ -34,7 +35,9 @@ def test_the_recorded_options_give_exactly_the_recorded_decision(
                 run.commit(region.name, index)
             if retried:  # its first attempt was committed, then lost: a later one replaces it before anybody decides
                 run.commit(region.name, 0, attempt=2, grown=7)
+        if rewritten:  # and again after everybody has decided
+            run.commit("orders", 0, attempt=3, grown=900)
         replayed = replay_run(read_run(run.folder))
         assert [each.region for each in replayed] == ["orders", "customers", "enriched", "by_region"]
         assert [each.again for each in replayed] == [run.stored[each.region].decision for each in replayed]
-        assert all(each.is_same and not each.changed_inputs for each in replayed)
+        assert all(each.is_same for each in replayed)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
 from airflow_abs.plugins.page_text import plan_page
 from airflow_abs.plugins.run_reader import RunReader
+from tests.plugins.pages import wait_for
 from tests.recorded_runs import RecordedRun, chain_run, revenue_run
 
 START = datetime(2026, 1, 4, 1, 0, tzinfo=UTC)
@@ -109,6 +111,56 @@ def test_a_thousand_subtasks_are_drawn_within_two_seconds(
         assert drawn is not None
         assert drawn < 2000
         browser.get_log("browser")  # there is no Airflow here to give the log of the failed one
+
+
+def test_a_strip_is_drawn_once_and_stays(browser: Any, reader: RunReader, tmp_path: Path) -> None:
+    """No scroll bar that appears makes it anew under the hand of who has it in focus."""
+    run = revenue_run(tmp_path)
+    run.run()
+    told = read(reader, run, tmp_path, instances(run), "success")
+    count = """
+        window.strips = 0;
+        new MutationObserver((changes) => changes.forEach(({ addedNodes }) => addedNodes.forEach(
+          (node) => { window.strips += node.classList?.contains("strip") ? 1 : 0; }
+        ))).observe(document, { childList: true, subtree: true });
+    """
+    browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": count})
+    browser.set_window_size(500, 900)
+    with _Served(told, []) as address:
+        browser.get(address)
+        shown = browser.execute_async_script(
+            "const told = arguments[0];"
+            "const look = () => window.strips ? setTimeout(() => requestAnimationFrame(() => told(window.strips)), 300)"
+            " : setTimeout(look, 50); look()"
+        )
+        assert shown == 4
+        browser.get_log("browser")
+
+
+def test_focus_and_an_open_table_survive_a_refresh(browser: Any, reader: RunReader, tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders", "customers")
+    run.decide("enriched")
+    told = read(reader, run, tmp_path, instances(run, {("enriched", k): ("deferred", 1) for k in range(6)}), "running")
+    with _Served(told, []) as address:
+        browser.get(address)
+        card = "[data-region=enriched]"
+        wait_for(browser, f"document.querySelector('{card} .strip')")
+        browser.execute_script(
+            f"document.querySelector('{card} summary').click(); document.querySelector('{card} .strip').focus()"
+        )
+        browser.switch_to.active_element.send_keys(Keys.END)
+        wait_for(browser, f"document.querySelectorAll('{card} tbody tr').length === 6")
+        run.commit("enriched", 2)
+        states = {("enriched", k): ("success" if k == 2 else "deferred", 1) for k in range(6)}
+        told |= read(reader, run, tmp_path, instances(run, states), "running")
+        wait_for(browser, f"document.querySelector('{card} .cell.done')")
+        assert browser.execute_script("return document.activeElement.getAttribute('class')") == "strip"
+        assert browser.execute_script(f"return document.querySelectorAll('{card} tbody tr.done').length") == 1
+        assert browser.execute_script(f"return document.querySelector('{card} .chosen h4').innerText.slice(0, 9)") == (
+            "Subtask 5"
+        )
+        browser.get_log("browser")
 
 
 def test_every_state_is_shown_in_words_and_not_by_colour_alone(

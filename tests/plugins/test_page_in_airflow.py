@@ -9,26 +9,18 @@ from typing import Any
 
 import httpx
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from airflow_abs.cli.services import AirflowServices
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.replay import replay_run
 from airflow_abs.exchange.run_view import RunView, read_run
 from tests.plugins.conftest import StartRun, WatchedRun
+from tests.plugins.pages import WAIT, texts, wait_for
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-WAIT = 60.0
 FRAME = "iframe[title='Adaptive plan']"
-
-
-def wait_for(browser: Any, script: str, *arguments: Any, seconds: float = WAIT) -> Any:
-    """The first true value of a script, asked again and again."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    return WebDriverWait(browser, seconds, poll_frequency=0.2).until(
-        lambda driver: driver.execute_script(f"return {script}", *arguments), f"never true: {script}"
-    )
 
 
 def open_tab(browser: Any, run: WatchedRun, address: str | None = None) -> None:
@@ -62,13 +54,6 @@ def open_page(browser: Any, run: WatchedRun, more: str = "") -> None:
     wait_for(browser, "document.cookie !== null && document.querySelector('nav, main, #root *')")
     browser.get(run.page + more)
     wait_for(browser, "document.querySelector('#page')?.getAttribute('aria-busy') === 'false'")
-
-
-def texts(browser: Any, selector: str) -> list[str]:
-    found = browser.execute_script(
-        "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent.trim())", selector
-    )
-    return [str(text) for text in found]
 
 
 def recorded(folder: Path, run: WatchedRun, job: str) -> RunView:
@@ -178,18 +163,15 @@ def test_the_page_follows_the_theme_around_it(browser: Any, finished: WatchedRun
 def test_it_is_usable_by_keyboard_and_at_the_width_of_a_phone(
     browser: Any, finished: WatchedRun, screenshots: Path
 ) -> None:
-    from selenium.webdriver.common.keys import Keys
-
     browser.set_window_size(500, 900)
     open_page(browser, finished)
-    strip = browser.find_element("css selector", "[data-region=orders] .strip")
-    strip.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    browser.execute_script("document.querySelector('[data-region=orders] .strip').focus()")
+    browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     assert texts(browser, "[data-region=orders] .chosen h4")[0].startswith("Subtask 1 of")
-    strip.send_keys(Keys.END)
-    active = strip.get_attribute("aria-activedescendant")
-    last = browser.find_element("id", active)
-    assert last.get_attribute("aria-selected") == "true"
-    assert last.get_attribute("aria-label").startswith("subtask ")
+    browser.switch_to.active_element.send_keys(Keys.END)
+    last = "document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))"
+    assert browser.execute_script(f"return {last}.getAttribute('aria-selected')") == "true"
+    assert browser.execute_script(f"return {last}.getAttribute('aria-label')").startswith("subtask ")
     browser.find_element("css selector", "[data-region=orders] summary").click()
     rows = browser.execute_script("return document.querySelectorAll('[data-region=orders] tbody tr').length")
     assert rows == browser.execute_script("return document.querySelectorAll('[data-region=orders] .cell').length")

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_abs.cli.generate import DataSpec, generate
 from airflow_abs.cli.services import AirflowServices, example_environment
+from tests.replayed import assert_all_replayed
 
 DAYS = (date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3))
 SCALE = 0.02
@@ -60,3 +61,4 @@ def airflow(folder: Path) -> Iterator[AirflowServices]:
     environment = example_environment(folder, TARGET_BYTES) | SETTINGS | logged_spark(folder / "spark-events")
     with AirflowServices(folder / "airflow", folder / "dags", env=environment) as services:
         yield services
+    assert_all_replayed(folder / "exchange")

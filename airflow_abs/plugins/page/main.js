@@ -38,7 +38,7 @@ function show(run) {
     page.setAttribute("aria-busy", "false");
   }
   document.getElementById("top").replaceChildren(...drawTop(run));
-  document.getElementById("failures").replaceChildren(...drawFailures(run));
+  redraw("failures", failuresOf(run), drawFailure);
   redraw("graphs", run.jobs, (job) => job.regions ? [run.jobs.length > 1 && h("h2", null, job.job), drawGraph(job, chooseRegion)] : [drawMissing(run, job)]);
   drawCards(run);
   const told = summary(run);
@@ -56,32 +56,44 @@ function redraw(id, value, draw) {
   const part = document.getElementById(id), now = JSON.stringify(value);
   if (part.shown === now) return;
   part.shown = now;
-  const left = part.querySelector(".graph")?.scrollLeft ?? 0;
+  const left = part.querySelector(".graph")?.scrollLeft ?? 0, way = wayToFocus(part);
   part.replaceChildren(...value.flatMap(draw).filter(Boolean));
   const graph = part.querySelector(".graph");
   if (graph) graph.scrollLeft = left;
+  focusAt(way, part);
 }
 
+// All cards are in their places before any strip is drawn: a strip fits the width that its card has.
 function drawCards(run) {
-  const parent = document.getElementById("regions");
+  const parent = document.getElementById("regions"), fresh = [];
   for (const job of run.jobs) {
     for (const region of job.regions ?? []) {
       const own = [...memory.progress].filter(([key]) => key.startsWith(`${region.id}/`));
       const now = JSON.stringify([region, own]);
       const before = memory.cards.get(region.id);
       if (before?.shown === now) continue;
-      const open = before?.querySelector("details")?.open, focused = before?.querySelector(".strip") === document.activeElement;
       const card = drawRegion(job, region, memory);
       card.shown = now;
-      if (before?.isConnected) before.replaceWith(card);
+      fresh.push([card, before, wayToFocus(before)]);
+      if (before) before.replaceWith(card);
       else parent.append(card);
       memory.cards.set(region.id, card);
-      card.draw();
-      if (open) card.querySelector("details").open = true;
-      if (focused) card.querySelector(".strip")?.focus();
     }
   }
+  for (const [card, before, way] of fresh) {
+    card.draw();
+    if (before) card.goOn(before);
+    focusAt(way, card);
+  }
 }
+// Where the focus is below an element, as positions among siblings (null: elsewhere); it goes to that place in a successor.
+function wayToFocus(root) {
+  if (!root?.contains(document.activeElement)) return null;
+  const way = [];
+  for (let element = document.activeElement; element !== root; element = element.parentNode) way.unshift([...element.parentNode.children].indexOf(element));
+  return way;
+}
+function focusAt(way, root) { way?.reduce((element, position) => element?.children[position], root)?.focus({ preventScroll: true }); }
 new ResizeObserver(() => { for (const card of memory.cards.values()) card.draw(); }).observe(page);
 
 function drawTop(run) {
@@ -103,31 +115,26 @@ function summary(run) {
 }
 
 // What failed comes first: which range of which vertex, how large it was, and why.
-function drawFailures(run) {
-  const told = [];
-  for (const job of run.jobs) {
-    for (const region of job.regions ?? []) {
+function failuresOf(run) {
+  return run.jobs.flatMap((job) => [
+    ...(job.regions ?? []).flatMap((region) => {
       const subtasks = subtasksOf(region), failed = subtasks.filter((each) => each.state === "failed");
-      if (!failed.length) continue;
-      const [one] = failed, task = `${job.job}.${region.name}.run`;
-      const whole = sum(subtasks.map((each) => each.bytes));
-      const range = one.subpartitions ? `subpartitions ${one.reads}` : one.reads;
-      told.push(h("section", { class: "failure", role: "alert" },
-        h("h2", null, `${region.title}: ${failed.length === 1 ? `subtask ${one.index}` : `${failed.length} of ${subtasks.length} subtasks`} failed`),
-        h("p", null, `${failed.length > 1 ? `The first is subtask ${one.index}: it` : "It"} read ${range}, ${bytes(one.bytes)}, ${percent(one.bytes, whole)} of what ${region.title} reads.`),
-        drawReason(memory, region, task, one),
-        h("p", { class: "links" }, h("a", { href: `#region-${region.id}`, onclick: (event) => { event.preventDefault(); chooseSubtask(region.id, one.index); } }, "Show it below"), " ",
-          link(taskAddress(task, one.index), null, "Open its log"))));
-    }
-    for (const [name, task] of Object.entries(job.tasks)) {
-      if (task.state === "failed") {
-        told.push(h("section", { class: "failure", role: "alert" }, h("h2", null, `${name} failed`),
-          drawReason(memory, { id: name }, `${job.job}.${name}`, { index: -1, state: "failed", instance: task }),
-          h("p", { class: "links" }, link(taskAddress(`${job.job}.${name}`, -1), null, "Open its log"))));
-      }
-    }
-  }
-  return told;
+      if (!failed.length) return [];
+      const [one] = failed, range = one.subpartitions ? `subpartitions ${one.reads}` : one.reads;
+      const who = failed.length === 1 ? `subtask ${one.index}` : `${failed.length} of ${subtasks.length} subtasks`;
+      const share = percent(one.bytes, sum(subtasks.map((each) => each.bytes)));
+      return [{ title: `${region.title}: ${who} failed`, region: region.id, task: `${job.job}.${region.name}.run`, index: one.index, attempt: one.instance.try,
+        told: `${failed.length > 1 ? `The first is subtask ${one.index}: it` : "It"} read ${range}, ${bytes(one.bytes)}, ${share} of what ${region.title} reads.` }];
+    }),
+    ...Object.entries(job.tasks).filter(([, task]) => task.state === "failed").map(([name, task]) =>
+      ({ title: `${name} failed`, region: null, task: `${job.job}.${name}`, index: -1, attempt: task.try, told: null })),
+  ]);
+}
+function drawFailure({ title, told, region, task, index, attempt }) {
+  return h("section", { class: "failure", role: "alert" }, h("h2", null, title), told && h("p", null, told), drawReason(memory, task, index, attempt),
+    h("p", { class: "links" },
+      region && h("a", { href: `#region-${region}`, onclick: (event) => { event.preventDefault(); chooseSubtask(region, index); } }, "Show it below"), " ",
+      link(taskAddress(task, index), null, "Open its log")));
 }
 
 function drawMissing(run, job) {

@@ -29,6 +29,14 @@ function drawRegion(job, region, memory) {
     hold.replaceChildren(drawStrip(region, subtasks, width, chosen, select));
     if (focused) hold.firstChild.focus();
   };
+  // A card that takes another one's place: its table stays open, and where it was scrolled to.
+  card.goOn = (before) => {
+    const [was, is] = [before, card].map((each) => each.querySelector("details"));
+    if (!was?.open || !is) return;
+    is.open = true;
+    is.fill();
+    is.querySelector(".scroll").scrollTop = was.querySelector(".scroll").scrollTop;
+  };
   card.select = (index) => { chosen.index = index; hold.drawn = 0; card.draw(); };
   return card;
 }
@@ -83,17 +91,18 @@ function drawDetail(job, region, subtask, subtasks, memory) {
     h("dl", null, ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
     subtask.instance && h("p", { class: "links" }, link(taskAddress(task, subtask.index), null, "Log and task instance"), " ",
       link(taskAddress(task, subtask.index, "/details"), null, "Details")));
-  if (subtask.state === "failed" || subtask.state === "retrying") detail.append(drawReason(memory, region, task, subtask));
+  // While it waits for a retry, its log so far is that of the try before.
+  if (subtask.state === "failed") detail.append(drawReason(memory, task, subtask.index, tries));
+  if (subtask.state === "retrying") detail.append(drawReason(memory, task, subtask.index, Math.max(1, tries - 1)));
   return detail;
 }
 
 // The reason is in Airflow's log; it is asked for with the viewer's own rights, once for each try.
-function drawReason(memory, region, task, subtask) {
-  const attempt = subtask.state === "retrying" && subtask.instance.try > 1 ? subtask.instance.try - 1 : subtask.instance.try;
-  const key = `${region.id}/${subtask.index}/${attempt}`;
+function drawReason(memory, task, index, attempt) {
+  const key = `${task}/${index}/${attempt}`;
   const box = h("pre", { class: "why", tabindex: 0, "aria-label": "Why it failed" }, memory.reasons.get(key) ?? "Reading why…");
   if (!memory.reasons.has(key)) {
-    readReason(task, subtask.index, attempt)
+    readReason(task, index, attempt)
       .then((reason) => { memory.reasons.set(key, reason ?? "Its log tells no error; see Airflow's own pages."); })
       .catch((error) => { memory.reasons.set(key, `Not known: ${error.message}`); })
       .finally(() => { box.textContent = memory.reasons.get(key); });
@@ -103,14 +112,15 @@ function drawReason(memory, region, task, subtask) {
 
 function table(job, region, subtasks) {
   const details = h("details", { class: "all" }, h("summary", null, "All subtasks as a table"));
-  details.addEventListener("toggle", () => {
-    if (!details.open || details.children.length > 1) return;
+  details.addEventListener("toggle", () => { if (details.open) details.fill(); });
+  details.fill = () => {
+    if (details.children.length > 1) return;
     const head = ["#", "state", "reads", "bytes in", "rows out", "bytes out", "time", "attempt"];
     details.append(h("div", { class: "scroll" }, h("table", null, h("caption", { class: "hidden" }, `Subtasks of ${region.title}`),
       h("thead", null, h("tr", null, ...head.map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", null, ...subtasks.map((each) => h("tr", { class: each.state },
         h("th", { scope: "row" }, link(taskAddress(`${job.job}.${region.name}.run`, each.index), null, String(each.index))),
         ...[STATES[each.state], each.reads, bytes(each.bytes), number(each.rows), bytes(each.bytes_out), duration(each.seconds), String(each.instance?.try || "–")].map((value) => h("td", null, value))))))));
-  });
+  };
   return details;
 }

@@ -52,7 +52,7 @@ function drawStrip(region, subtasks, width, chosen, select) {
     const moves = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
     if (!(event.key in moves)) return;
     event.preventDefault();
-    choose(chosen.index === null ? 0 : chosen.index + moves[event.key]);
+    choose((chosen.index ?? -1) + moves[event.key]);
   });
   if (chosen.index !== null) choose(chosen.index);
   else mark.setAttribute("display", "none");
