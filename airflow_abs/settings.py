@@ -25,6 +25,9 @@ DEFAULTS: dict[str, str] = {
     "slots": "",
     "deferrable": "True",
     "defer_after": "10",
+    "start_from_trigger": "False",
+    "resource_timeout": "300",
+    "resource_stabilization": "10",
     "embedded_folder": "",
 }
 """Every option of the section with its default, as Airflow stores it."""
@@ -39,6 +42,9 @@ DESCRIPTIONS: dict[str, str] = {
     "slots": "Spark tasks that run at once; empty: what the Spark server says.",
     "deferrable": "Hand subtasks over to the triggerer when they run longer than defer_after.",
     "defer_after": "Seconds that a worker awaits a subtask before the triggerer takes it over.",
+    "start_from_trigger": "Run subtasks in the triggerer from their start, without workers and Airflow's pools.",
+    "resource_timeout": "start_from_trigger: seconds to wait for a cluster without any slot; negative: without end.",
+    "resource_stabilization": "start_from_trigger: seconds to wait for more slots than there are, before going on.",
     "embedded_folder": "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
 }
 
@@ -56,6 +62,9 @@ class JobSettings:
     slots: int | None
     deferrable: bool
     defer_after: float
+    start_from_trigger: bool
+    resource_timeout: float
+    resource_stabilization: float
 
     def options(self) -> dict[str, Any]:
         """The part that decides, as the plan stores it."""
@@ -83,6 +92,9 @@ def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
         slots=_optional_count("slots", values["slots"]),
         deferrable=_flag(values["deferrable"]),
         defer_after=float(values["defer_after"]),
+        start_from_trigger=_flag(values["start_from_trigger"]),
+        resource_timeout=_seconds("resource_timeout", values["resource_timeout"]),
+        resource_stabilization=_seconds("resource_stabilization", values["resource_stabilization"]),
     )
     _check(settings)
     return settings
@@ -122,6 +134,15 @@ def _check(settings: JobSettings) -> None:
             f"min_parallelism is {settings.min_parallelism}, above max_parallelism {settings.max_parallelism}; "
             "lower the one or raise the other"
         )
+    if settings.start_from_trigger and not settings.deferrable:
+        raise InvalidValueError(
+            "start_from_trigger=True and deferrable=False contradict each other: subtasks run in the triggerer, or to "
+            "their end in a worker; drop one of the two"
+        )
+    if settings.resource_stabilization < 0:
+        raise InvalidValueError(
+            f"resource_stabilization is {settings.resource_stabilization:g}; expected at least 0 seconds"
+        )
 
 
 def _count(name: str, value: object) -> int:
@@ -132,6 +153,13 @@ def _count(name: str, value: object) -> int:
 
 def _optional_count(name: str, value: object) -> int | None:
     return None if value in (None, "") else _count(name, value)
+
+
+def _seconds(name: str, value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        raise InvalidValueError(f"{name} is {value!r}; expected a number of seconds") from None
 
 
 def _flag(value: object) -> bool:

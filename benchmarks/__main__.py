@@ -28,6 +28,7 @@ BENCHMARKS = {
     "imports": "benchmarks.imports",
     "subtasks": "benchmarks.subtasks",
     "target_bytes": "benchmarks.target_bytes",
+    "trigger_lag": "benchmarks.trigger_lag",
 }
 PEERS = ("ours", "worker", "submit", "slices", "files", "fused")
 DEFAULT_PEERS = ("ours", "submit", "slices", "files", "fused")

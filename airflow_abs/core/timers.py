@@ -37,6 +37,11 @@ class TimerQueue:
         self._asked += 1
         heappush(self._pending, (action.at, self._asked, action.timer))
 
+    @property
+    def next_at(self) -> float | None:
+        """When the next timer is due; None if there is none."""
+        return self._pending[0][0] if self._pending else None
+
     def pop_due(self, now: float) -> Timer | None:
         """Take out the next timer that is due (its very time included)."""
         return heappop(self._pending)[2] if self._pending and self._pending[0][0] <= now else None

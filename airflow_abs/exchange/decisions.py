@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from airflow_abs.core.region_decision import RegionDecision, decide_region
@@ -16,7 +17,7 @@ from airflow_abs.exchange.locations import ExchangePath, locate
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.plan import JobPlan, PlannedRegion
 from airflow_abs.exchange.splits import list_splits
-from airflow_abs.exchange.store import read_json, write_json
+from airflow_abs.exchange.store import decode_json, read_bytes, write_json
 
 SubtaskReport = Mapping[str, Any]
 """What a subtask pushes as XCom: its index, and for each result the bytes per subpartition."""
@@ -125,16 +126,28 @@ def read_decision(folder: JobFolder, region: str, *, digest: str | None = None) 
         StaleManifestError: it is not the one with this digest, because `decide` ran again in the meantime.
         MissingFileError, DamagedFileError: see `read_json`.
     """
-    path = folder.decision_path(region)
-    stored = StoredDecision.from_json(read_json(path))
-    if digest is not None and stored.digest != digest:
+    stored, found = read_decision_and_digest(folder, region)
+    if digest is not None and found != digest:
+        path = locate(folder.decision_path(region))
         raise StaleManifestError(
-            f"{region}: this subtask was mapped by decision {digest}, but {locate(path)} holds decision "
-            f"{stored.digest}; "
+            f"{region}: this subtask was mapped by decision {digest}, but {path} holds decision {found}; "
             f"decide ran again: clear all subtasks of {region}, so that they are mapped anew",
-            path=str(locate(path)),
+            path=str(path),
         )
     return stored
+
+
+def read_decision_and_digest(folder: JobFolder, region: str) -> tuple[StoredDecision, str]:
+    """Read a region's decision back, whichever it is. The same content is parsed once: a triggerer has hundreds of its
+    subtasks, and each has to look."""
+    path = folder.decision_path(region)
+    return _parse(read_bytes(path), str(locate(path)))
+
+
+@lru_cache(maxsize=32)
+def _parse(data: bytes, where: str) -> tuple[StoredDecision, str]:
+    stored = StoredDecision.from_json(decode_json(data, where=where))
+    return stored, stored.digest
 
 
 def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:

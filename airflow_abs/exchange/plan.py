@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from airflow_abs.core.partitioning import Partitioning
 from airflow_abs.exchange.files import Files
+from airflow_abs.exchange.locations import locate
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.store import decode_json, read_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,20 @@ class JobPlan:
     def from_json(cls, value: Mapping[str, Any]) -> JobPlan:
         regions = tuple(_region_from_json(region) for region in value["regions"])
         return cls(value["id"], regions, value["options"], value["slots"], value["spark_version"])
+
+
+def read_plan(folder: JobFolder) -> JobPlan:
+    """Read a run's plan back; the same content is parsed once in a process.
+
+    Raises:
+        MissingFileError, DamagedFileError: see `read_json`.
+    """
+    return _parse(read_bytes(folder.plan_path), str(locate(folder.plan_path)))
+
+
+@lru_cache(maxsize=32)
+def _parse(data: bytes, where: str) -> JobPlan:
+    return JobPlan.from_json(decode_json(data, where=where))
 
 
 def _region_from_json(value: Mapping[str, Any]) -> PlannedRegion:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,10 +13,9 @@ from airflow_abs.exchange.locations import locate
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.plan import JobPlan
 from airflow_abs.exchange.store import check_writable, write_atomic, write_json
+from airflow_abs.spark.capacity import RANGE_ROWS, splits_of_range
 from airflow_abs.spark.compile import VertexProgram, compile_vertices
 from airflow_abs.spark.steps import assign_results, plan_region
-
-_RANGE_SPLITS = re.compile(r"\bsplits=(\d+)")
 
 
 def plan_job(
@@ -73,10 +71,6 @@ def check_exchange(session: Any, folder: JobFolder) -> None:
 
 
 def read_slots(session: Any) -> int | None:
-    """How many Spark tasks the server runs at once now, by the splits that it gives to a range; None if it hides them.
-
-    That is Spark's default parallelism: the cores of a local server, those of all executors of a cluster.
-    """
-    explained = session.client.explain_string(session.range(1 << 20)._plan.to_proto(session.client), "simple")
-    found = _RANGE_SPLITS.search(explained)
-    return int(found[1]) if found else None
+    """How many Spark tasks the server runs at once now; None if it hides them. See `capacity.py`."""
+    explained = session.client.explain_string(session.range(RANGE_ROWS)._plan.to_proto(session.client), "simple")
+    return splits_of_range(explained)

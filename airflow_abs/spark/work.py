@@ -14,10 +14,10 @@ from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.locations import ExchangePath
 from airflow_abs.exchange.manifest import Manifest, ResultManifest, bytes_by_subpartition, files_for_range
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
-from airflow_abs.exchange.plan import JobPlan, PlannedInput, PlannedRegion, PlannedSource, PlannedStep
+from airflow_abs.exchange.plan import JobPlan, PlannedInput, PlannedRegion, PlannedSource, PlannedStep, read_plan
 from airflow_abs.exchange.results import measure_result, merge_results
 from airflow_abs.exchange.splits import reader_options
-from airflow_abs.exchange.store import read_bytes, read_json
+from airflow_abs.exchange.store import read_bytes
 from airflow_abs.spark.attempt import SubtaskAttempt
 from airflow_abs.spark.operations import derive_id
 from airflow_abs.spark.pieces import Piece, cut_pieces, why_it_stays_whole
@@ -67,7 +67,7 @@ class SubtaskSpec:
         Raises:
             ExchangeError: plan or decision is missing, damaged, or not the one that mapped this subtask.
         """
-        plan = JobPlan.from_json(read_json(folder.plan_path))
+        plan = read_plan(folder)
         stored = read_decision(folder, attempt.region, digest=attempt.decision)
         return cls(folder, attempt.index, plan, plan.region(attempt.region), stored, memory_failures)
 

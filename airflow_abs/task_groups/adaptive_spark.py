@@ -34,6 +34,10 @@ class AdaptiveSparkJob(TaskGroup):
         restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
             `airflow_abs.operators.restart_strategy`; by default after waits that grow. `retries` of a vertex caps it.
         deferrable, defer_after: hand a subtask over to the triggerer when it runs longer than this many seconds.
+        start_from_trigger: run subtasks in the triggerer from their start: no worker process, and as many at once as
+            there are slots, instead of Airflow's pools.
+        resource_timeout, resource_stabilization: with it, how many seconds to wait for a cluster that has no slot, and
+            for one that has fewer than the job was planned for.
         group: further arguments of `TaskGroup`, such as `default_args`.
 
     Raises:
@@ -55,6 +59,9 @@ class AdaptiveSparkJob(TaskGroup):
         slots: int | None = None,
         deferrable: bool | None = None,
         defer_after: float | None = None,
+        start_from_trigger: bool | None = None,
+        resource_timeout: float | None = None,
+        resource_stabilization: float | None = None,
         restart_strategy: RestartStrategy | None = None,
         **group: Any,
     ) -> None:
@@ -72,6 +79,9 @@ class AdaptiveSparkJob(TaskGroup):
                 "slots": slots,
                 "deferrable": deferrable,
                 "defer_after": defer_after,
+                "start_from_trigger": start_from_trigger,
+                "resource_timeout": resource_timeout,
+                "resource_stabilization": resource_stabilization,
             }
         )
         self._vertices: list[AdaptiveSparkOperator] = []

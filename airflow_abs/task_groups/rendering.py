@@ -22,6 +22,7 @@ from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
 from airflow_abs.operators.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.settings import JobSettings
+from airflow_abs.task_groups.trigger_start import check_arguments, start_from_trigger
 
 _HEAD_RETRIES = 3
 _RETRY_DELAY = timedelta(seconds=10)
@@ -107,7 +108,7 @@ class _Rendering:
     @property
     def head(self) -> dict[str, Any]:
         """Arguments of the tasks that are not subtasks: a worker that is killed must not fail the run."""
-        given = {**self.group.dag.default_args, **self.group.default_args}
+        given = self._given({})
         defaults = {"retries": _HEAD_RETRIES, "retry_delay": _RETRY_DELAY, "retry_policy": HeadPolicy()}
         return {**self.common, **{key: value for key, value in defaults.items() if key not in given}}
 
@@ -139,16 +140,7 @@ class _Rendering:
                 producers={name: task.task_id for name, task in producers.items()},
                 **self.head,
             )
-            run = RunSubtaskOperator.partial(
-                task_id="run",
-                region=region.name,
-                deferrable=self.settings.deferrable,
-                defer_after=self.settings.defer_after,
-                map_index_template=_MAP_INDEX_TEMPLATE,
-                doc_md=describe_region(region),
-                **self._task_arguments(region),
-                **self.common,
-            ).expand_kwargs(decide.output)
+            run = self._add_run(region, decide)
             self.plan >> decide
             for producer in producers.values():
                 producer >> [decide, run]
@@ -156,6 +148,23 @@ class _Rendering:
             self.others += [decide, run]
             if any(self.declared[vertex].sink for vertex in region.vertices):
                 self._add_commit(region, run)
+
+    def _add_run(self, region: Region, decide: DecideOperator) -> Any:
+        arguments, starts_in_triggerer = self._task_arguments(region), self.settings.start_from_trigger
+        limit = self._given(arguments).get("execution_timeout")
+        run = RunSubtaskOperator.partial(
+            task_id="run",
+            region=region.name,
+            deferrable=self.settings.deferrable,
+            defer_after=self.settings.defer_after,
+            map_index_template=_MAP_INDEX_TEMPLATE,
+            doc_md=describe_region(region),
+            **(arguments | ({"execution_timeout": None} if starts_in_triggerer else {})),
+            **self.common,
+        ).expand_kwargs(decide.output)
+        if starts_in_triggerer:
+            start_from_trigger(run, self.settings, self.common, limit)
+        return run
 
     def add_release(self) -> None:
         release = ReleaseOperator(task_id="release", task_ids=[task.task_id for task in self.others], **self.head)
@@ -171,6 +180,8 @@ class _Rendering:
         """The authors' Airflow arguments of all vertices of the region: they are one task."""
         merged: dict[str, Any] = {}
         for name in region.vertices:
+            if self.settings.start_from_trigger:
+                check_arguments(name, self.declared[name].task_kwargs)
             for key, value in self.declared[name].task_kwargs.items():
                 if key in merged and merged[key] != value:
                     raise JobGraphError(
@@ -179,13 +190,16 @@ class _Rendering:
                         f"{region.name!r}, and they are one Airflow task; set it once"
                     )
                 merged[key] = value
-        given = {**self.group.dag.default_args, **self.group.default_args, **merged}
+        given = self._given(merged)
         defaults = {
             "retries": self.restart_strategy.retries,
             "retry_delay": _RETRY_DELAY,
             "retry_policy": RestartPolicy(self.restart_strategy),
         }
         return {**{key: value for key, value in defaults.items() if key not in given}, **merged}
+
+    def _given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self.group.dag.default_args, **self.group.default_args, **arguments}
 
 
 def sink_asset(sink: Files | None) -> Asset | None:

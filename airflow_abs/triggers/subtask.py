@@ -95,19 +95,24 @@ class SubtaskTrigger(BaseTrigger):
         return (f"{type(self).__module__}.{type(self).__qualname__}", self._values)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        started = time.monotonic()
+        event = await self.end()
+        if not isinstance(event, TaskSuccessEvent):
+            await asyncio.sleep(max(0.0, _SETTLED_SECONDS - (time.monotonic() - started)))
+        yield event
+
+    async def end(self) -> TriggerEvent:
+        """Await the subtask, wherever it was begun; the event that ends its task, or lets a worker raise the error."""
         from airflow_abs.exchange.errors import ExchangeError
         from airflow_abs.spark.errors import SparkOperationError
 
-        started = time.monotonic()
         try:
             result = await self._run_while_others_do()
         except (SparkOperationError, ExchangeError) as error:
             self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
-            await asyncio.sleep(max(0.0, _SETTLED_SECONDS - (time.monotonic() - started)))
-            yield TriggerEvent({"error": error_to_json(error)})
-            return
+            return TriggerEvent({"error": error_to_json(error)})
         await self._push(result)
-        yield TaskSuccessEvent()
+        return TaskSuccessEvent()
 
     async def on_kill(self) -> None:
         await self._subtask_run.interrupt()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,9 @@ from upath import UPath
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.spark.capacity import read_capacity, splits_of_range
+from airflow_abs.spark.connection import open_connection
+from airflow_abs.spark.endpoint import ConnectEndpoint
 from airflow_abs.spark.planning import check_exchange, read_slots
 
 pytestmark = pytest.mark.spark
@@ -38,3 +43,16 @@ def test_an_exchange_that_spark_cannot_write_is_named(session: Any) -> None:
 
 def test_the_slots_of_a_local_server_are_its_cores(session: Any) -> None:
     assert read_slots(session) == 2
+
+
+def test_a_trigger_learns_the_same_without_a_dataframe(connect_server: ConnectEndpoint) -> None:
+    async def ask() -> int:
+        async with open_connection(connect_server) as connection:
+            return await read_capacity(connection, str(uuid.uuid4()))
+
+    assert asyncio.run(ask()) == 2
+
+
+def test_a_plan_that_shows_no_splits_tells_nothing() -> None:
+    assert splits_of_range("*(1) Range (0, 1048576, step=1, splits=8)") == 8
+    assert splits_of_range("LocalTableScan") is None

@@ -1,0 +1,171 @@
+"""Run a subtask in the triggerer from its start, for `start_from_trigger=True`: no worker process ever has it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_abs.core.resource_wait import WaitOptions
+from airflow_abs.core.slot_pool import SlotDemand
+from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
+from airflow_abs.exchange.tries import TryRecord, begin_try, end_try, read_try
+from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, error_to_json
+
+# Few: while many threads want the interpreter, the event loop gets it late (with six twice as late as with two).
+_readers = ThreadPoolExecutor(2, thread_name_prefix="look-up")
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What the exchange knows of a try before it runs. `record` is there if another triggerer has begun it."""
+
+    run: SubtaskRun
+    wanted: int
+    record: TryRecord | None
+
+    @property
+    def is_running(self) -> bool:
+        return self.record is not None and self.record.state == "running"
+
+    @property
+    def has_slot(self) -> bool:
+        """What is running or done on Spark waits for nobody."""
+        return self.record is not None and self.record.state != "failed"
+
+
+class StartSubtaskTrigger(BaseTrigger):
+    """Finds out which subtask it is, waits for a slot, and is a `SubtaskTrigger` from then on.
+
+    Which task instance it is comes from Airflow, everything else from the decision in the exchange: Airflow has no
+    trigger arguments by map index. After a crash of the triggerer Airflow starts it again; what ran keeps its slot.
+
+    Args:
+        exchange: templated; Airflow renders it before `run`.
+        slots: fixed number of slots; None to follow the Spark cluster.
+        resource_timeout, resource_stabilization: see `core/resource_wait.py`; seconds.
+        execution_timeout: seconds that the subtask may have its slot; None for any.
+    """
+
+    def __init__(
+        self,
+        *,
+        conn_id: str,
+        exchange: str,
+        job: str,
+        region: str,
+        slots: int | None,
+        resource_timeout: float,
+        resource_stabilization: float,
+        execution_timeout: float | None,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.conn_id = conn_id
+        self.exchange = exchange
+        self.job = job
+        self.region = region
+        self.slots = slots
+        self.resource_timeout = resource_timeout
+        self.resource_stabilization = resource_stabilization
+        self.execution_timeout = execution_timeout
+        self._running: SubtaskTrigger | None = None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        names = ("conn_id", "exchange", "job", "region", "slots")
+        limits = ("resource_timeout", "resource_stabilization", "execution_timeout")
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {name: getattr(self, name) for name in (*names, *limits)},
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        from airflow_abs.spark.errors import SparkOperationError
+        from airflow_abs.triggers.slots import open_slots
+
+        try:
+            start = await asyncio.get_running_loop().run_in_executor(_readers, look_up, self._describe())
+            run = start.run
+            demand = SlotDemand(
+                f"{run.dag_id}/{run.run_id}",
+                start.wanted,
+                WaitOptions(self.resource_timeout, self.resource_stabilization),
+            )
+            async with open_slots(self.conn_id, self.slots).slot(demand, is_running=start.has_slot):
+                self._running = SubtaskTrigger(**start.run.to_json(), deadline=self._deadline(start))
+                event = await self._running.end()
+        except (SparkOperationError, ExchangeError) as error:
+            self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
+            if isinstance(error, SparkOperationError):  # it had no slot: a failure that the restart strategy counts
+                await asyncio.to_thread(record_failure, start, type(error).__name__)
+            event = TriggerEvent({"error": error_to_json(error)})
+        yield event
+
+    async def on_kill(self) -> None:
+        """While it waits for a slot, nothing of it is on Spark."""
+        if self._running is not None:
+            await self._running.on_kill()
+
+    def _describe(self) -> SubtaskRun:
+        instance: Any = self.task_instance
+        if instance is None:
+            raise RuntimeError(
+                f"job {self.job!r}: start_from_trigger=True needs Airflow's scheduler and triggerer, and dag.test() "
+                "has neither; set start_from_trigger=False there"
+            )
+        return SubtaskRun(
+            conn_id=self.conn_id,
+            exchange=self.exchange,
+            dag_id=instance.dag_id,
+            run_id=instance.run_id,
+            job=self.job,
+            task_id=instance.task_id,
+            map_index=instance.map_index,
+            region=self.region,
+            attempt=instance.try_number,
+            subtask={"index": instance.map_index},
+        )
+
+    def _deadline(self, start: _Start) -> float | None:
+        if self.execution_timeout is None:
+            return None
+        begun = start.record.changed if start.record is not None and start.is_running else time.time()
+        return begun + self.execution_timeout
+
+
+def look_up(run: SubtaskRun) -> _Start:
+    """Which subtask it is, and how far it got in another triggerer.
+
+    Raises:
+        ExchangeError: plan or decision are missing or damaged, or the decision is not the one that mapped the task.
+    """
+    from airflow_abs.exchange.decisions import read_decision_and_digest
+    from airflow_abs.exchange.plan import read_plan
+
+    folder, index = run.folder, run.map_index
+    stored, digest = read_decision_and_digest(folder, run.region)
+    count = stored.decision.parallelism
+    if index >= count:
+        raise StaleManifestError(
+            f"{run.region}: the decision has {count} subtasks, and this is map index {index}; decide ran again: clear "
+            f"all subtasks of {run.region}, so that they are mapped anew"
+        )
+    record = read_try(folder, run.region, index, run.attempt)
+    subtask = {"index": index, "subtasks": count, "decision": digest}
+    return _Start(
+        run=replace(run, subtask=subtask),
+        wanted=min(count, read_plan(folder).slots or 1),
+        record=record if record is not None and record.decision == digest else None,
+    )
+
+
+def record_failure(start: _Start, error: str) -> None:
+    """Close a try that never came to run."""
+    run, decision = start.run, start.run.subtask["decision"]
+    now = time.time()
+    record = begin_try(run.folder, run.region, run.map_index, run.attempt, decision=decision, now=now)
+    end_try(run.folder, run.region, run.map_index, record, error, now)

@@ -1,0 +1,76 @@
+"""Subtasks that start and end in the triggerer: two slots, one step that takes a while and one that sums up.
+
+A number in `conf["dies_at"]` makes the Python worker that meets it die once.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pendulum
+from airflow.sdk import DAG
+
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs.operators.restart_strategy import FixedDelayRestart
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LAKE = os.environ["AIRFLOW_ABS_DEMO_DATA"]
+MART = os.environ["AIRFLOW_ABS_DEMO_OUT"]
+EXCHANGE = os.environ["AIRFLOW__ADAPTIVE_SPARK__EXCHANGE"]
+SECONDS_PER_ROW = 0.1
+
+
+def increment(numbers: DataFrame, dies_at: str, once: str) -> DataFrame:
+    from pyspark.sql import functions as sf
+
+    def sleep_on_it(number: int) -> int:
+        import os
+        import time
+        from pathlib import Path
+
+        if dies_at == str(number) and not Path(once).exists():
+            Path(once).touch()
+            os._exit(1)
+        time.sleep(SECONDS_PER_ROW)
+        return number + 1
+
+    return numbers.select(sf.udf(sleep_on_it, "long")("number").alias("number"))
+
+
+def add_up(numbers: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as sf
+
+    return numbers.agg(sf.count("*").alias("count"), sf.sum("number").alias("sum"))
+
+
+with DAG(
+    "from_trigger",
+    schedule=None,
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    params={"dies_at": "", "once": ""},
+    max_active_runs=3,
+):
+    with AdaptiveSparkJob(
+        "job",
+        exchange=EXCHANGE + "/{{ dag.dag_id }}",
+        target_bytes=1,
+        slots=2,
+        start_from_trigger=True,
+        restart_strategy=FixedDelayRestart(2, 1.0),
+    ):
+        numbers = AdaptiveSparkOperator(
+            task_id="numbers",
+            source=Files(f"{LAKE}/few_numbers"),
+            transform=increment,
+            transform_kwargs={"dies_at": "{{ params.dies_at }}", "once": "{{ params.once }}"},
+        )
+        AdaptiveSparkOperator(
+            task_id="total",
+            inputs={"numbers": numbers.rebalance()},
+            transform=add_up,
+            parallelism=1,
+            sink=Files(f"{MART}/from_trigger/{{{{ run_id }}}}"),
+        )

@@ -1,0 +1,132 @@
+"""Subtasks that start and end in the triggerer: no worker, our own slots, the same guarantees."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import duckdb
+import pytest
+
+from airflow_abs.cli.airflow_api import SubtaskState
+from airflow_abs.cli.services import AirflowServices
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+DAG = "from_trigger"
+RUN = "job.numbers.run"
+SECONDS = 240.0
+FILES, ROWS_PER_FILE = 5, 20  # 2 s each, 2 at a time
+SLOTS = 2
+DERIVED = 5  # version of the ids of a subtask's operations
+EVENT = "org.apache.spark.sql.connect.service.SparkListenerConnectOperation"
+
+
+@pytest.fixture(scope="module")
+def few_numbers(folder: Path) -> Path:
+    lake = folder / "data" / "few_numbers"
+    lake.mkdir(parents=True)
+    for part in range(FILES):
+        start = part * ROWS_PER_FILE
+        query = f"SELECT range AS number FROM range({start}, {start + ROWS_PER_FILE})"
+        duckdb.sql(f"COPY ({query}) TO '{lake}/part-{part}.parquet'")
+    return lake
+
+
+def operations(event_logs: Path) -> Iterator[tuple[str, str, int]]:
+    """What the Spark server noted of the subtasks' operations: which, what, when (milliseconds)."""
+    for log in sorted(event_logs.rglob("*")):
+        for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else []:
+            if EVENT in line:
+                event = json.loads(line)
+                if UUID(event["operationId"]).version == DERIVED:
+                    yield event["operationId"], event["Event"].removeprefix(EVENT), event["eventTime"]
+
+
+def started(event_logs: Path) -> Counter[str]:
+    return Counter(each for each, what, _ in operations(event_logs) if what == "Started")
+
+
+def most_at_once(event_logs: Path, ids: set[str]) -> int:
+    """Of these operations, how many the server executed at the same time."""
+    spans: dict[str, list[int]] = {}
+    for each, what, at in operations(event_logs):
+        if each in ids and what in ("Started", "Finished"):
+            spans.setdefault(each, []).append(at)
+    return max(sum(start <= at < end for start, end in spans.values()) for at, _ in spans.values())
+
+
+def subtasks(airflow: AirflowServices, run_id: str) -> list[SubtaskState]:
+    return [each for each in airflow.api.task_instances(DAG, run_id) if each.task_id == RUN]
+
+
+def worker_pids(airflow: AirflowServices, run_id: str) -> set[int | None]:
+    """Of the workers that ran subtasks of the run."""
+    rows = airflow.api.request("GET", f"/dags/{DAG}/dagRuns/{run_id}/taskInstances")["task_instances"]
+    return {row["pid"] for row in rows if row["task_id"].endswith(".run")}
+
+
+def wait_for(what: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def assert_right(folder: Path, run_id: str) -> None:
+    count = FILES * ROWS_PER_FILE
+    found = duckdb.sql(f'SELECT "count", "sum" FROM \'{folder}/mart/{DAG}/{run_id}/*.parquet\'').fetchall()
+    assert found == [(count, sum(range(1, count + 1)))]
+
+
+def test_no_worker_runs_a_subtask_and_slots_bound_how_many_run_also_across_a_crash_of_the_triggerer(
+    airflow: AirflowServices, folder: Path, few_numbers: Path
+) -> None:
+    events = folder / "spark-events"
+    before = started(events)
+    airflow.api.wait_for_dag(DAG, SECONDS)
+    run_id = airflow.api.trigger_run(DAG, datetime(2026, 5, 1, tzinfo=UTC), run_id="slots")
+    wait_for(lambda: bool(started(events) - before), SECONDS)
+    airflow.kill("triggerer")
+    airflow.start("triggerer", wait=False)
+    assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "success"
+    assert_right(folder, run_id)
+    assert worker_pids(airflow, run_id) == {None}
+    assert {each.try_number for each in subtasks(airflow, run_id)} == {1}
+    new = started(events) - before
+    assert set(new.values()) == {1}  # nothing was submitted twice
+    assert most_at_once(events, set(new)) == SLOTS
+
+
+def test_a_subtask_that_failed_starts_again_in_the_triggerer(
+    airflow: AirflowServices, folder: Path, few_numbers: Path
+) -> None:
+    conf = {"dies_at": "30", "once": str(folder / "died")}
+    run_id = airflow.api.trigger_run(DAG, datetime(2026, 5, 2, tzinfo=UTC), conf, run_id="restarted")
+    assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "success"
+    assert_right(folder, run_id)
+    (again,) = [each.map_index for each in subtasks(airflow, run_id) if each.try_number == 2]
+    assert "failure 1: restart in 1.0 s" in airflow.api.task_log(DAG, run_id, RUN, again)
+    logs = [airflow.api.task_log(DAG, run_id, RUN, index) for index in range(FILES)]
+    assert any("waiting for a slot of spark_connect_default: 2 of 2 slots in use, 2 by this run" in log for log in logs)
+
+
+def test_what_somebody_marks_failed_is_stopped_on_spark_or_never_starts(
+    airflow: AirflowServices, folder: Path, few_numbers: Path
+) -> None:
+    events = folder / "spark-events"
+    before = started(events)
+    run_id = airflow.api.trigger_run(DAG, datetime(2026, 5, 4, tzinfo=UTC), run_id="marked")
+    wait_for(lambda: bool(started(events) - before), SECONDS)
+    for index in reversed(range(FILES)):
+        airflow.api.set_task_state(DAG, run_id, RUN, "failed", map_index=index)
+    assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "failed"
+    new = started(events) - before
+    ended = lambda: {each for each, what, _ in operations(events) if what in ("Canceled", "Finished", "Failed")}  # noqa: E731
+    wait_for(lambda: set(new) <= ended(), 30)
+    assert len(new) < FILES

@@ -1,0 +1,157 @@
+"""What a trigger that starts a subtask finds out before it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.triggers.base import TaskSuccessEvent
+
+from airflow_abs.core.region_decision import RegionDecision
+from airflow_abs.exchange.errors import StaleManifestError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.tries import TryRecord, read_try, write_try
+from airflow_abs.spark.errors import ResourcesError
+from airflow_abs.triggers import slots
+from airflow_abs.triggers.start_subtask import StartSubtaskTrigger, look_up, record_failure
+from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
+from tests.recorded_runs import MadeRegion, RecordedRun
+
+START: dict[str, Any] = {
+    "conn_id": "spark",
+    "exchange": "file:///x",
+    "job": "job",
+    "region": "orders",
+    "slots": 2,
+    "resource_timeout": 300.0,
+    "resource_stabilization": 10.0,
+    "execution_timeout": None,
+}
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "_TAKEOVER_SECONDS", 0.0)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> RecordedRun:
+    """Three subtasks, planned for two slots."""
+    files = [1000, 1000, 1000]
+    run = RecordedRun(JobFolder(tmp_path, "dag", "run", "job"), [MadeRegion("orders", files)], lambda *_: 1)
+    run.write_plan()
+    assert isinstance(run.decide("orders"), RegionDecision)
+    return run
+
+
+def described(recorded: RecordedRun, index: int = 1, attempt: int = 1) -> SubtaskRun:
+    root = str(recorded.folder.root)
+    return SubtaskRun("spark", root, "dag", "run", "job", "job.orders.run", index, "orders", attempt, {"index": index})
+
+
+def test_index_and_try_and_the_stored_decision_say_which_subtask_it_is(recorded: RecordedRun) -> None:
+    start = look_up(described(recorded))
+    assert start.run.subtask == {"index": 1, "subtasks": 3, "decision": recorded.stored["orders"].digest}
+    assert (start.wanted, start.record, start.has_slot) == (2, None, False)
+
+
+@pytest.mark.parametrize(
+    ("state", "decision", "has_slot"),
+    [("running", "", True), ("committed", "", True), ("failed", "", False), ("running", "other", False)],
+)
+def test_a_try_that_another_triggerer_began_keeps_its_slot(
+    recorded: RecordedRun, state: Any, decision: str, has_slot: bool
+) -> None:
+    digest = decision or recorded.stored["orders"].digest
+    write_try(recorded.folder, "orders", 1, TryRecord(1, digest, 1, "", state, "", 5.0))
+    assert look_up(described(recorded)).has_slot is has_slot
+
+
+def test_an_index_that_the_decision_does_not_have_is_refused(recorded: RecordedRun) -> None:
+    with pytest.raises(StaleManifestError, match="orders: the decision has 3 subtasks, and this is map index 3"):
+        look_up(described(recorded, index=3))
+
+
+def test_a_try_that_got_no_slot_counts_as_a_failure(recorded: RecordedRun) -> None:
+    start = look_up(described(recorded, attempt=2))
+    record_failure(start, "ResourcesError")
+    record = read_try(recorded.folder, "orders", 1, 2)
+    assert record is not None
+    assert (record.number, record.state, record.error) == (2, "failed", "ResourcesError")
+
+
+def test_its_arguments_are_json_and_make_the_same_trigger_again() -> None:
+    path, values = StartSubtaskTrigger(**START).serialize()
+    assert path == "airflow_abs.triggers.start_subtask.StartSubtaskTrigger"
+    assert json.loads(json.dumps(values)) == values == START
+
+
+def test_dag_test_is_told_to_do_without() -> None:
+    async def run() -> None:
+        async for _ in StartSubtaskTrigger(**START).run():
+            pytest.fail("there is no task instance")
+
+    with pytest.raises(RuntimeError, match=r"dag\.test\(\) has neither; set start_from_trigger=False there"):
+        asyncio.run(run())
+
+
+def task_instance(index: int) -> Any:
+    return SimpleNamespace(
+        dag_id="dag", run_id="run", task_id="job.orders.run", map_index=index, try_number=1, task=None
+    )
+
+
+def started(recorded: RecordedRun, **values: Any) -> StartSubtaskTrigger:
+    trigger = StartSubtaskTrigger(**{**START, "exchange": str(recorded.folder.root), **values})
+    trigger.task_instance = task_instance(1)
+    return trigger
+
+
+async def events(trigger: StartSubtaskTrigger) -> list[Any]:
+    return [event async for event in trigger.run()]
+
+
+def test_with_a_slot_it_runs_the_subtask_to_its_end(recorded: RecordedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Any] = []
+
+    async def end(self: SubtaskTrigger) -> Any:
+        ran.append(self.serialize()[1])
+        return TaskSuccessEvent()
+
+    monkeypatch.setattr(SubtaskTrigger, "end", end)
+    assert [type(each) for each in asyncio.run(events(started(recorded)))] == [TaskSuccessEvent]
+    assert [(each["map_index"], each["subtask"]["index"], each["deadline"]) for each in ran] == [(1, 1, None)]
+
+
+def test_a_subtask_taken_over_has_what_is_left_of_its_execution_timeout(
+    recorded: RecordedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadlines: list[Any] = []
+
+    async def end(self: SubtaskTrigger) -> Any:
+        deadlines.append(self.serialize()[1]["deadline"])
+        return TaskSuccessEvent()
+
+    monkeypatch.setattr(SubtaskTrigger, "end", end)
+    record = TryRecord(1, recorded.stored["orders"].digest, 1, "", "running", "", 5000.0)
+    write_try(recorded.folder, "orders", 1, record)
+    asyncio.run(events(started(recorded, execution_timeout=60.0)))
+    assert deadlines == [5060.0]
+
+
+def test_without_a_slot_a_worker_is_woken_to_raise_the_error(
+    recorded: RecordedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def none() -> int:
+        return 0
+
+    monkeypatch.setattr(slots, "_CapacityReader", lambda conn_id: none)
+    (event,) = asyncio.run(events(started(recorded, slots=None, resource_timeout=0.0)))
+    assert event.payload["error"]["spark"]["type"] == ResourcesError.__name__
+    record = read_try(recorded.folder, "orders", 1, 1)
+    assert record is not None
+    assert record.state == "failed"
