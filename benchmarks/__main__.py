@@ -26,6 +26,7 @@ BENCHMARKS = {
     "decide": "benchmarks.decide",
     "exchange": "benchmarks.exchange",
     "imports": "benchmarks.imports",
+    "subtask_cost": "benchmarks.subtask_cost",
     "subtasks": "benchmarks.subtasks",
     "target_bytes": "benchmarks.target_bytes",
     "trigger_lag": "benchmarks.trigger_lag",

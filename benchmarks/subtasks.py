@@ -20,14 +20,19 @@ COMPONENTS = ("scheduler", "workers", "triggerer", "api-server", "dag-processor"
 def run() -> list[dict[str, int | float]]:
     """One row per size: seconds from the end of `decide` to the last subtask's end, CPU seconds of the whole run by
     component, and `cpu_per_subtask`: what all components of Airflow used more than for one subtask, per subtask."""
+    return measure_sizes("noops_{}")
+
+
+def measure_sizes(dag_id: str) -> list[dict[str, int | float]]:
+    """`dag_id` has a place for the size."""
     adopt_orphans()
     with tempfile.TemporaryDirectory(prefix="airflow-abs-bench-") as name:
         data = Path(name)
         for size in SIZES:
             _write_rows(data / "1" / f"noops_{size}", size)
         with open_arena(Comparison([], (), 1, 1, data=data)) as arena:
-            _measure(arena, SIZES[0], "warm-up")
-            rows = [_measure(arena, size, "measured") for size in SIZES]
+            _measure(arena, dag_id, SIZES[0], "warm-up")
+            rows = [_measure(arena, dag_id, size, "measured") for size in SIZES]
     alone = _airflow_seconds(rows[0])
     for row in rows:
         more = (_airflow_seconds(row) - alone) / max(1, row["subtasks"] - 1)
@@ -41,8 +46,8 @@ def _write_rows(folder: Path, count: int) -> None:
         duckdb.sql(f"COPY (SELECT {number} AS number) TO '{folder}/{number:03d}.parquet'")
 
 
-def _measure(arena: Arena, size: int, run_id: str) -> dict[str, int | float]:
-    dag_id = f"noops_{size}"
+def _measure(arena: Arena, dag_ids: str, size: int, run_id: str) -> dict[str, int | float]:
+    dag_id = dag_ids.format(size)
     arena.airflow.api.wait_for_dag(dag_id, SETTLE_SECONDS)
     cpu, states = arena.run_dag(dag_id, run_id)
     decided = next(each.end for each in states if each.task_id == "job.noop.decide" and each.end)
