@@ -90,15 +90,6 @@ def test_its_arguments_are_json_and_make_the_same_trigger_again() -> None:
     assert json.loads(json.dumps(values)) == values == START
 
 
-def test_dag_test_is_told_to_do_without() -> None:
-    async def run() -> None:
-        async for _ in StartSubtaskTrigger(**START).run():
-            pytest.fail("there is no task instance")
-
-    with pytest.raises(RuntimeError, match=r"dag\.test\(\) has neither; set start_from_trigger=False there"):
-        asyncio.run(run())
-
-
 def task_instance(index: int) -> Any:
     return SimpleNamespace(
         dag_id="dag", run_id="run", task_id="job.orders.run", map_index=index, try_number=1, task=None
