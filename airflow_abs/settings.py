@@ -23,6 +23,7 @@ DEFAULTS: dict[str, str] = {
     "default_source_parallelism": "",
     "strategy": "balanced",
     "slots": "",
+    "fuse_below": "0",
     "deferrable": "True",
     "defer_after": "10",
     "start_from_trigger": "False",
@@ -40,6 +41,7 @@ DESCRIPTIONS: dict[str, str] = {
     "default_source_parallelism": "Most subtasks of a vertex that reads files; empty: max_parallelism.",
     "strategy": "balanced (any number, ranges of about equal bytes) or power_of_two (Flink 1.15's rule).",
     "slots": "Spark tasks that run at once; empty: what the Spark server says.",
+    "fuse_below": "A job whose sources hold fewer bytes runs without blocking edges where it can; 0: never.",
     "deferrable": "Hand subtasks over to the triggerer when they run longer than defer_after.",
     "defer_after": "Seconds that a worker awaits a subtask before the triggerer takes it over.",
     "start_from_trigger": "Run subtasks in the triggerer from their start, without workers and Airflow's pools.",
@@ -60,6 +62,7 @@ class JobSettings:
     default_source_parallelism: int | None
     strategy: Strategy
     slots: int | None
+    fuse_below: int
     deferrable: bool
     defer_after: float
     start_from_trigger: bool
@@ -69,7 +72,8 @@ class JobSettings:
     def options(self) -> dict[str, Any]:
         """The part that decides, as the plan stores it."""
         names = (
-            "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism", "strategy", "slots"
+            "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism", "strategy", "slots",
+            "fuse_below",
         )  # fmt: skip
         return {name: asdict(self)[name] for name in names}
 
@@ -90,6 +94,7 @@ def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
         default_source_parallelism=_optional_count("default_source_parallelism", values["default_source_parallelism"]),
         strategy=values["strategy"],
         slots=_optional_count("slots", values["slots"]),
+        fuse_below=0 if str(values["fuse_below"]) == "0" else parse_bytes("fuse_below", values["fuse_below"]),
         deferrable=_flag(values["deferrable"]),
         defer_after=float(values["defer_after"]),
         start_from_trigger=_flag(values["start_from_trigger"]),

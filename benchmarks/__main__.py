@@ -25,6 +25,7 @@ BENCHMARKS = {
     "compile": "benchmarks.compiling",
     "decide": "benchmarks.decide",
     "exchange": "benchmarks.exchange",
+    "fusing": "benchmarks.fusing",
     "imports": "benchmarks.imports",
     "subtask_cost": "benchmarks.subtask_cost",
     "subtasks": "benchmarks.subtasks",

@@ -50,10 +50,10 @@ def run() -> list[dict[str, int | float]]:
     return [summarise([sample for sample in samples if sample["target_mb"] * MIB == target]) for target in TARGETS]
 
 
-def write_events(folder: Path) -> None:
+def write_events(folder: Path, rows: int = ROWS) -> None:
     folder.mkdir()
     for part in range(FILES):
-        start, stop = part * ROWS // FILES, (part + 1) * ROWS // FILES
+        start, stop = part * rows // FILES, (part + 1) * rows // FILES
         query = f"""SELECT range AS id, (hash(range) % 1000000)::INT AS customer_id, md5(range::VARCHAR) AS note,
                            ((hash(range * 7) % 100000) / 100)::DECIMAL(12,2) AS amount FROM range({start}, {stop})"""
         duckdb.sql(f"COPY ({query}) TO '{folder}/part-{part}.parquet' (FORMAT parquet)")

@@ -85,7 +85,7 @@ def run_job(
 ) -> JobRun:
     """Run everything once; `options` replace those of `OPTIONS`."""
     run = plan_run(endpoint, root, vertices, edges, programs, **options)
-    for region in run.graph.regions:
+    for region in run.plan.regions:
         asyncio.run(run.run_region(region.name))
     run.commit()
     return run
@@ -104,5 +104,5 @@ def plan_run(
     graph = build_job_graph(list(vertices), edges, chosen["max_parallelism"])
     folder = JobFolder(root, "dag", options.get("run_id", "run"), "job")
     with open_session(endpoint) as session:
-        plan = plan_job(session, folder, graph, {program.name: program for program in programs}, chosen)
+        plan = plan_job(session, folder, graph, {program.name: program for program in programs}, chosen, Path)
     return JobRun(endpoint, folder, graph, plan)

@@ -55,7 +55,7 @@ def render(value: Any, mart: Path) -> Any:
     return json.loads(text.replace("{{ mart }}", str(mart)))
 
 
-def run_example(server: ConnectEndpoint, plan: PlanOperator, folder: Path, target_bytes: int) -> JobRun:
+def run_example(server: ConnectEndpoint, plan: PlanOperator, folder: Path, **options: Any) -> JobRun:
     sources, sinks = render(plan.sources, folder / "mart"), render(plan.sinks, folder / "mart")
     kwargs = render(plan.transform_kwargs, folder / "mart")
     programs = [
@@ -69,7 +69,7 @@ def run_example(server: ConnectEndpoint, plan: PlanOperator, folder: Path, targe
         for name, transform in plan.transforms.items()
     ]
     graph = plan.graph
-    return run_job(server, folder / "exchange", graph.vertices, graph.edges, programs, target_bytes=target_bytes)
+    return run_job(server, folder / "exchange", graph.vertices, graph.edges, programs, **options)
 
 
 @pytest.mark.parametrize(("target_bytes", "subtasks"), [(64 * MIB, (1, 1)), (300_000, (3, 3)), (30_000, (8, 32))])
@@ -83,9 +83,22 @@ def test_the_rows_are_duckdbs_at_every_fan_out(
     target_bytes: int,
     subtasks: tuple[int, int],
 ) -> None:
-    run = run_example(connect_server, plans[name], tmp_path, target_bytes)
+    run = run_example(connect_server, plans[name], tmp_path, target_bytes=target_bytes)
     verdict = verify(name, DAY, folder / "data", tmp_path / "mart")
     assert verdict.problem is None
     hashed = {region.name for region in run.plan.regions if any(not entry.is_broadcast for entry in region.inputs)}
     widest = max(run.decisions[region].parallelism for region in hashed)
     assert subtasks[0] <= widest <= subtasks[1], {name: each.reason for name, each in run.decisions.items()}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_rows_are_duckdbs_on_a_day_that_is_fused(
+    connect_server: ConnectEndpoint, plans: dict[str, PlanOperator], folder: Path, tmp_path: Path, name: str
+) -> None:
+    run = run_example(connect_server, plans[name], tmp_path, fuse_below=64 * MIB)
+    assert verify(name, DAY, folder / "data", tmp_path / "mart").problem is None
+    (only,) = run.plan.regions
+    assert set(only.vertices) == {vertex.name for vertex in run.graph.vertices}
+    assert run.plan.fused == {region.name: only.name for region in run.graph.regions if region.name != only.name}
+    assert run.decisions[only.name].parallelism == 1
+    assert "below fuse_below 64.0 MiB: fused" in run.decisions[only.name].reason

@@ -26,7 +26,7 @@ from airflow_abs.cli.terminal import Terminal
 from airflow_abs.core.explain import format_bytes, format_count
 
 RUN_SECONDS = 1200.0
-DAG_SECONDS = 120.0
+DAG_SECONDS = 300.0
 # Should this process be killed, the server ends by itself after so long without a task.
 SPARK_IDLE_SECONDS = 120.0
 # The data's days then give the sources 1, 3 and 8 subtasks, the join 1, 3 and 8 or 9.

@@ -52,7 +52,7 @@ class AirflowServices:
         dags_folder: Path,
         *,
         env: Mapping[str, str] | None = None,
-        start_seconds: float = 180.0,
+        start_seconds: float = 400.0,
         report: Report = lambda line: None,
         commands: Mapping[str, Sequence[str]] | None = None,
         port: int | None = None,

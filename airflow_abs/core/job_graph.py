@@ -96,6 +96,17 @@ class JobGraph:
         producers = {edge.producer for edge in region.inputs}
         return tuple(other for other in self.regions if producers.intersection(other.vertices))
 
+    def regions_before(self, region: Region) -> tuple[Region, ...]:
+        """All regions whose rows `region` rests on, near and far, in topological order."""
+        found: set[str] = set()
+        waiting = [region]
+        while waiting:
+            for other in self.producer_regions(waiting.pop()):
+                if other.name not in found:
+                    found.add(other.name)
+                    waiting.append(other)
+        return tuple(other for other in self.regions if other.name in found)
+
 
 def build_job_graph(vertices: Sequence[JobVertex], edges: Iterable[JobEdge], max_parallelism: int) -> JobGraph:
     """Check the declared vertices and edges and compute the regions.

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
+from airflow_abs.core.decision_reason import complete_reason
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.explain import Clamp, Decision, format_bytes, format_count
-from airflow_abs.core.parallelism import divide_up
+from airflow_abs.core.hot_subpartitions import HotPart, split_hot_subpartitions
 from airflow_abs.core.ranges import IndexRange, cut_by_bytes, split_by_count
 from airflow_abs.core.region_inputs import BlockingInput, RegionInputs, RegionOptions, SourceInput
-from airflow_abs.core.region_parallelism import RegionParallelism, decide_region_parallelism
+from airflow_abs.core.region_parallelism import decide_region_parallelism
 from airflow_abs.core.sources import assign_splits
 
 __all__ = [
@@ -57,13 +59,14 @@ class SubtaskAssignment:
     """What one subtask reads besides the broadcast inputs.
 
     `subpartitions` holds for all partitioned inputs alike, None if there are none. `splits` are indices by source name.
-    `bytes` are those of its subpartitions and splits.
+    `bytes` are those of its subpartitions and splits. A `hot_part` says of which producers alone it reads one input.
     """
 
     index: int
     subpartitions: IndexRange | None
     splits: Mapping[str, tuple[int, ...]]
     bytes: int
+    hot_part: HotPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,11 @@ class RegionDecision(Decision):
     options: RegionOptions
     inputs: tuple[InputSummary, ...]
     subtasks: tuple[SubtaskAssignment, ...]
+
+    @property
+    def hot_subpartitions(self) -> frozenset[int]:
+        """Those that are dealt out to several subtasks: they are left out of the ranges of all others."""
+        return frozenset(subtask.hot_part.subpartition for subtask in self.subtasks if subtask.hot_part)
 
     @property
     def total_bytes(self) -> int:
@@ -110,7 +118,7 @@ class RegionDecision(Decision):
 
     def to_json(self) -> dict[str, Any]:
         """Plain values. Ranges are stored as their cut points, so 1,024 subtasks take some 20 KB."""
-        spans = [subtask.subpartitions for subtask in self.subtasks if subtask.subpartitions is not None]
+        spans = [each.subpartitions for each in self.subtasks if each.subpartitions and not each.hot_part]
         return {
             "version": _FORMAT_VERSION,
             "region": self.region,
@@ -127,6 +135,7 @@ class RegionDecision(Decision):
                 for entry in self.inputs
                 if entry.kind == "source"
             },
+            "hot_parts": [asdict(subtask.hot_part) for subtask in self.subtasks if subtask.hot_part],
         }
 
     @classmethod
@@ -149,25 +158,37 @@ class RegionDecision(Decision):
 
     @classmethod
     def _from_current_json(cls, data: Mapping[str, Any]) -> RegionDecision:
-        cuts = data["cuts"]
         return cls(
             region=data["region"],
             parallelism=data["parallelism"],
             rule=data["rule"],
             reason=data["reason"],
             clamps=tuple(Clamp.from_json(clamp) for clamp in data["clamps"]),
-            options=RegionOptions(**data["options"]),
+            options=RegionOptions(**{**data["options"], "splittable": tuple(data["options"].get("splittable", ()))}),
             inputs=tuple(InputSummary(**entry) for entry in data["inputs"]),
-            subtasks=tuple(
-                SubtaskAssignment(
-                    index=index,
-                    subpartitions=IndexRange(cuts[index], cuts[index + 1]) if cuts else None,
-                    splits={name: tuple(by_subtask[index]) for name, by_subtask in data["splits"].items()},
-                    bytes=size,
-                )
-                for index, size in enumerate(data["bytes"])
-            ),
+            subtasks=_subtasks_from_json(data),
         )
+
+
+def _subtasks_from_json(data: Mapping[str, Any]) -> tuple[SubtaskAssignment, ...]:
+    """Those that read ranges come first, those that share hot subpartitions last."""
+    parts = [HotPart(**{**part, "producers": IndexRange(**part["producers"])}) for part in data.get("hot_parts", ())]
+    spans = [IndexRange(start, stop) for start, stop in pairwise(data["cuts"] or ())]
+    reads = [*((span, None) for span in spans), *((_only(part), part) for part in parts)]
+    return tuple(
+        SubtaskAssignment(
+            index=index,
+            subpartitions=reads[index][0] if reads else None,
+            splits={name: tuple(by_subtask[index]) for name, by_subtask in data["splits"].items()},
+            bytes=size,
+            hot_part=reads[index][1] if reads else None,
+        )
+        for index, size in enumerate(data["bytes"])
+    )
+
+
+def _only(part: HotPart) -> IndexRange:
+    return IndexRange(part.subpartition, part.subpartition + 1)
 
 
 def decide_region(
@@ -185,18 +206,25 @@ def decide_region(
             set by the user above that number.
     """
     known = RegionInputs(region, tuple(inputs), tuple(sources))
-    sizes = known.bytes_by_subpartition()
-    verdict = decide_region_parallelism(known, sizes, options)
-    spans = _cut(sizes, verdict)
-    own_bytes = [sum(sizes[span.start : span.stop]) for span in spans] or [0] * verdict.parallelism
+    parts = split_hot_subpartitions(known, options)
+    hot = {part.subpartition for part in parts}
+    sizes = [0 if index in hot else size for index, size in enumerate(known.bytes_by_subpartition())]
+    verdict = decide_region_parallelism(known, sizes, options, len(parts))
+    spans = _cut(sizes, verdict.rule, verdict.parallelism - len(parts))
+    reads: list[tuple[IndexRange, int, HotPart | None]] = [
+        (span, sum(sizes[span.start : span.stop]), None) for span in spans
+    ]
+    reads += [(_only(part), part.bytes, part) for part in parts]
     splits = {source.name: source.split_bytes for source in known.sources}
+    own_bytes = [size for _, size, _ in reads] or [0] * verdict.parallelism
     subtasks = tuple(
         SubtaskAssignment(
             index=index,
-            subpartitions=spans[index] if spans else None,
+            subpartitions=reads[index][0] if reads else None,
             splits=own_splits,
             bytes=own_bytes[index]
             + sum(splits[name][split] for name, picked in own_splits.items() for split in picked),
+            hot_part=reads[index][2] if reads else None,
         )
         for index, own_splits in enumerate(assign_splits(splits, own_bytes))
     )
@@ -204,7 +232,14 @@ def decide_region(
         region=region,
         parallelism=verdict.parallelism,
         rule=verdict.rule,
-        reason=_complete_reason(verdict, subtasks, sizes, splits, options.target_bytes),
+        reason=complete_reason(
+            verdict,
+            sizes,
+            splits,
+            parts,
+            largest=max(subtask.bytes for subtask in subtasks),
+            target_bytes=options.target_bytes,
+        ),
         clamps=verdict.clamps,
         options=options,
         inputs=(*map(_summarise_input, known.blocking), *map(_summarise_source, known.sources)),
@@ -212,50 +247,10 @@ def decide_region(
     )
 
 
-def _cut(sizes: Sequence[int], verdict: RegionParallelism) -> list[IndexRange]:
-    if not sizes:
+def _cut(sizes: Sequence[int], rule: str, count: int) -> list[IndexRange]:
+    if not sizes or not count:
         return []
-    return (
-        split_by_count(len(sizes), verdict.parallelism)
-        if verdict.rule == "power_of_two"
-        else cut_by_bytes(sizes, verdict.parallelism)
-    )
-
-
-def _complete_reason(
-    verdict: RegionParallelism,
-    subtasks: Sequence[SubtaskAssignment],
-    sizes: Sequence[int],
-    splits: Mapping[str, Sequence[int]],
-    target_bytes: int,
-) -> str:
-    """Add to the rule's own words the result, the bounds that changed it, and what keeps a subtask above the target."""
-    largest = max(subtask.bytes for subtask in subtasks)
-    notes = [_describe_clamp(clamp, largest, target_bytes) for clamp in verdict.clamps]
-    fewest = divide_up(sum(sizes), target_bytes)
-    if verdict.rule == "balanced" and not verdict.clamps and 0 < fewest < verdict.parallelism:
-        notes.append(f"{fewest} would do if subpartitions could be cut")
-    if largest > target_bytes and not any(clamp.used < clamp.decided for clamp in verdict.clamps):
-        notes.append(_describe_excess(largest, sizes, splits, target_bytes))
-    return f"{verdict.reason} -> {'; '.join([format_count(verdict.parallelism, 'subtask'), *notes])}"
-
-
-def _describe_excess(largest: int, sizes: Sequence[int], splits: Mapping[str, Sequence[int]], target_bytes: int) -> str:
-    """Name the one subpartition or split that no subtask can share; failing that, the largest subtask."""
-    atoms = [(size, f"subpartition {index}") for index, size in enumerate(sizes)]
-    atoms += [(size, f"split {index} of {name}") for name, of in splits.items() for index, size in enumerate(of)]
-    size, atom = max(atoms)
-    if size > target_bytes:
-        return f"{atom} alone holds {format_bytes(size)}"
-    return f"the largest reads {format_bytes(largest)}"
-
-
-def _describe_clamp(clamp: Clamp, largest_bytes: int, target_bytes: int) -> str:
-    if clamp.used > clamp.decided:
-        return f"{clamp.name} {clamp.bound} raises {clamp.decided} to {clamp.used}"
-    if largest_bytes > target_bytes:
-        return f"{clamp.name} {clamp.bound} forces {format_bytes(largest_bytes)} per subtask"
-    return f"{clamp.name} {clamp.bound} lowers {clamp.decided} to {clamp.used}"
+    return split_by_count(len(sizes), count) if rule == "power_of_two" else cut_by_bytes(sizes, count)
 
 
 def _summarise_input(entry: BlockingInput) -> InputSummary:
@@ -269,5 +264,7 @@ def _summarise_source(source: SourceInput) -> InputSummary:
 
 def _describe_subtask(subtask: SubtaskAssignment) -> str:
     parts = [] if subtask.subpartitions is None else [f"subpartitions {subtask.subpartitions}"]
+    if subtask.hot_part:
+        parts.append(f"of {subtask.hot_part.input} what producers {subtask.hot_part.producers} wrote")
     parts += [f"{format_count(len(picked), 'split')} of {name}" for name, picked in subtask.splits.items()]
     return f"subtask {subtask.index}: {format_bytes(subtask.bytes)}" + (f" ({', '.join(parts)})" if parts else "")

@@ -74,7 +74,8 @@ class RegionOptions:
 
     `parallelism` is the user's and is respected as is. `single_subtask_reason` says why the region cannot be spread (an
     all-to-all edge inside it). `default_source_parallelism` falls back to `max_parallelism`. `slots` is how many
-    subtasks can run at once, None if that is not known.
+    subtasks can run at once, None if that is not known. `splittable` are the inputs of a join of which a hot
+    subpartition may be dealt out to several subtasks.
     """
 
     target_bytes: int
@@ -85,6 +86,7 @@ class RegionOptions:
     parallelism: int | None = None
     single_subtask_reason: str | None = None
     slots: int | None = None
+    splittable: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_int("target_bytes", self.target_bytes, at_least=1)

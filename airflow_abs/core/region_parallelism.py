@@ -26,13 +26,16 @@ class RegionParallelism:
 
 
 def decide_region_parallelism(
-    inputs: RegionInputs, bytes_by_subpartition: Sequence[int], options: RegionOptions
+    inputs: RegionInputs, bytes_by_subpartition: Sequence[int], options: RegionOptions, hot_parts: int = 0
 ) -> RegionParallelism:
     """Choose the number of subtasks.
 
     In this order: a region that cannot be spread is one subtask; a parallelism set by the user is kept; otherwise the
     strategy decides from partitioned inputs and sources, whose own answer is a minimum if there are partitioned inputs.
     Neither subpartitions nor splits are ever fewer than the subtasks that share them.
+
+    `bytes_by_subpartition` are those to be cut into ranges: without the hot subpartitions that `hot_parts` subtasks
+    read (only with the `balanced` strategy). The number counts those subtasks too.
     """
     if options.single_subtask_reason is not None:
         return _single_subtask(options)
@@ -40,7 +43,7 @@ def decide_region_parallelism(
         return _set_by_user(inputs.region, options.parallelism, len(bytes_by_subpartition))
     if options.strategy == "power_of_two":
         return _power_of_two(inputs, bytes_by_subpartition, options)
-    return _balanced(inputs, bytes_by_subpartition, options)
+    return _balanced(inputs, bytes_by_subpartition, options, hot_parts)
 
 
 def _single_subtask(options: RegionOptions) -> RegionParallelism:
@@ -59,20 +62,22 @@ def _set_by_user(region: str, parallelism: int, subpartitions: int) -> RegionPar
     return RegionParallelism("fixed", parallelism, f"parallelism {parallelism} set by the user")
 
 
-def _balanced(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions) -> RegionParallelism:
+def _balanced(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions, hot_parts: int) -> RegionParallelism:
     clamps: list[Clamp] = []
     # Nothing to read is one subtask, not a bound at work.
-    decided = max(1, count_ranges_within(sizes, options.target_bytes))
+    decided = max(1, count_ranges_within(sizes, options.target_bytes) + hot_parts)
     if inputs.sources:
         asked, asked_clamps = max((_asked_by_source(source, options) for source in inputs.sources), key=itemgetter(0))
         clamps += asked_clamps
         decided = apply_bound("sources", decided, asked, clamps, lower=True) if sizes else asked
     decided = apply_bound("min_parallelism", decided, options.min_parallelism, clamps, lower=True)
-    for name, most in [("max_parallelism", options.max_parallelism), *_most_useful(inputs, sizes)]:
+    useful = [(name, most + hot_parts) for name, most in _most_useful(inputs, sizes)]
+    for name, most in [("max_parallelism", options.max_parallelism), *useful]:
         decided = apply_bound(name, decided, most, clamps, lower=False)
     if options.slots is not None:
-        decided = _fill_slots(decided, options.slots, _most_with_bytes(inputs, sizes, options), clamps)
-    return RegionParallelism(_rule(inputs), decided, _volume_reason(inputs, sizes, options), tuple(clamps))
+        decided = _fill_slots(decided, options.slots, _most_with_bytes(inputs, sizes, options, hot_parts), clamps)
+    reason = _volume_reason(inputs, inputs.bytes_by_subpartition(), options)
+    return RegionParallelism(_rule(inputs), decided, reason, tuple(clamps))
 
 
 def _rule(inputs: RegionInputs) -> str:
@@ -131,10 +136,10 @@ def _most_useful(inputs: RegionInputs, sizes: Sequence[int]) -> list[tuple[str, 
     return []
 
 
-def _most_with_bytes(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions) -> int:
+def _most_with_bytes(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions, hot_parts: int) -> int:
     """Beyond this number, or the maximum, some subtasks would read nothing at all."""
     if sizes:
-        return min(options.max_parallelism, sum(map(bool, sizes)))
+        return min(options.max_parallelism, sum(map(bool, sizes)) + hot_parts)
     return min([options.max_parallelism, *(most for _, most in _most_useful(inputs, sizes))])
 
 

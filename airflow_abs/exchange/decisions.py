@@ -29,7 +29,8 @@ class StoredDecision:
 
     `plan` is the id of the plan that it was made under; `producer_decisions` are the digests of the decisions that
     mapped the producers: what they write under another one, the ranges of this one do not fit. `measured` is what it
-    rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then.
+    rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then; of inputs
+    whose hot subpartitions may be dealt out, `measured_by_producer` has those of each subtask.
     """
 
     plan: str
@@ -38,14 +39,15 @@ class StoredDecision:
     producers: Mapping[str, int]
     producer_decisions: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    measured_by_producer: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
         """Identifies the decision: a subtask that was mapped by one decision must not run under another.
 
-        Not part of it is `measured`: two decisions with the same ranges are one.
+        Not part of it is what was measured: two decisions with the same ranges are one.
         """
-        chosen = {name: value for name, value in self.to_json().items() if name != "measured"}
+        chosen = {name: value for name, value in self.to_json().items() if not name.startswith("measured")}
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
 
     def files_of(self, index: int, source: str) -> list[SourceFile]:
@@ -60,6 +62,9 @@ class StoredDecision:
             "producers": dict(self.producers),
             "producer_decisions": dict(self.producer_decisions),
             "measured": {name: list(sizes) for name, sizes in self.measured.items()},
+            "measured_by_producer": {
+                name: [list(sizes) for sizes in rows] for name, rows in self.measured_by_producer.items()
+            },
         }
 
     @classmethod
@@ -72,6 +77,7 @@ class StoredDecision:
             producers=value["producers"],
             producer_decisions=value["producer_decisions"],
             measured=value["measured"],
+            measured_by_producer=value.get("measured_by_producer", {}),
         )
 
 
@@ -114,6 +120,9 @@ def decide_and_store(
         producers={name: len(found) for name, found in ordered.items()},
         producer_decisions={name: _one_decision(region, name, found) for name, found in ordered.items()},
         measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
+        measured_by_producer={
+            entry.name: entry.bytes_by_partition for entry in inputs if entry.name in planned.splittable
+        },
     )
     write_json(folder.decision_path(region), stored.to_json())
     return stored
@@ -162,6 +171,7 @@ def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
         parallelism=region.parallelism,
         slots=plan.slots,
         single_subtask_reason=region.single_subtask_reason,
+        splittable=region.splittable,
     )
 
 

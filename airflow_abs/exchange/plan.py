@@ -79,7 +79,10 @@ class PlannedSink:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRegion:
-    """One region. Unless it is `deterministic`, what is lost of its results is not recomputed."""
+    """One region. Unless it is `deterministic`, what is lost of its results is not recomputed.
+
+    `splittable` are the names of inputs of which a hot subpartition may be dealt out to several subtasks.
+    """
 
     name: str
     vertices: tuple[str, ...]
@@ -91,6 +94,7 @@ class PlannedRegion:
     subpartitions: int
     single_subtask_reason: str | None
     deterministic: bool = True
+    splittable: tuple[str, ...] = ()
 
     def step(self, result: str) -> PlannedStep:
         return next(step for step in self.steps if step.result == result)
@@ -101,8 +105,8 @@ class JobPlan:
     """All regions, producers first, and what binds their decisions.
 
     `options` are the job's (strategy, target_bytes, ...); `slots` is how many Spark tasks run at once, None if the
-    server does not say. `id` is new with every plan: what is derived from it meets nothing of an earlier run, even if
-    that had the same run id.
+    server does not say. `fused` names for each declared region that is not there the one that does its work. `id` is
+    new with every plan: what is derived from it meets nothing of an earlier run, even if that had the same run id.
     """
 
     id: str
@@ -110,6 +114,7 @@ class JobPlan:
     options: Mapping[str, Any]
     slots: int | None
     spark_version: str
+    fused: Mapping[str, str] = field(default_factory=dict)
 
     def region(self, name: str) -> PlannedRegion:
         return next(region for region in self.regions if region.name == name)
@@ -120,7 +125,8 @@ class JobPlan:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> JobPlan:
         regions = tuple(_region_from_json(region) for region in value["regions"])
-        return cls(value["id"], regions, value["options"], value["slots"], value["spark_version"])
+        fused = value.get("fused", {})
+        return cls(value["id"], regions, value["options"], value["slots"], value["spark_version"], fused)
 
 
 def read_plan(folder: JobFolder) -> JobPlan:
@@ -153,4 +159,5 @@ def _region_from_json(value: Mapping[str, Any]) -> PlannedRegion:
         subpartitions=value["subpartitions"],
         single_subtask_reason=value["single_subtask_reason"],
         deterministic=value.get("deterministic", True),
+        splittable=tuple(value.get("splittable", ())),
     )

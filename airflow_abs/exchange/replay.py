@@ -73,7 +73,9 @@ def _replay(stored: StoredDecision, planned: Sequence[PlannedInput], options: Re
 
 
 def _as_measured(stored: StoredDecision, entry: PlannedInput) -> BlockingInput:
-    """Only sums over the producer's subtasks are recorded, and only they decide: they stand for the first one here."""
+    """Where only sums over the producer's subtasks decide, only they are recorded, and stand for the first one here."""
+    if rows := stored.measured_by_producer.get(entry.name):
+        return BlockingInput(entry.name, entry.partitioning, rows)
     sizes = stored.measured[entry.name]
     nothing = [0] * len(sizes)
     return BlockingInput(entry.name, entry.partitioning, [sizes, *[nothing] * (stored.producers[entry.region] - 1)])

@@ -56,6 +56,7 @@ def _subtask_to_json(subtask: SubtaskView) -> dict[str, Any]:
         "index": subtask.index,
         "subpartitions": [span.start, span.stop] if span else None,
         "reads": subtask.reads,
+        "hot": subtask.hot_part is not None,
         "splits": subtask.splits,
         "bytes": subtask.bytes,
         "attempt": subtask.attempt,

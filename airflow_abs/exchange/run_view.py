@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
+from airflow_abs.core.hot_subpartitions import HotPart
 from airflow_abs.core.ranges import IndexRange
 from airflow_abs.core.region_decision import RegionDecision, SubtaskAssignment
 from airflow_abs.exchange.decisions import StoredDecision
@@ -63,6 +64,7 @@ class SubtaskView:
     bytes_out: int | None = None
     seconds: float | None = None
     is_stale: bool = False
+    hot_part: HotPart | None = None
 
     @property
     def is_committed(self) -> bool:
@@ -70,7 +72,9 @@ class SubtaskView:
 
     @property
     def reads(self) -> str:
-        """``[0, 43)`` or ``3 files``."""
+        """``[0, 43)`` or ``3 files``; ``[5, 6) of [0, 3)`` is a hot subpartition of three producers."""
+        if self.hot_part is not None:
+            return f"{self.subpartitions} of {self.hot_part.producers}"
         if self.subpartitions is not None:
             return str(self.subpartitions)
         return f"{self.splits} file{'' if self.splits == 1 else 's'}" if self.splits else "everything"
@@ -279,13 +283,19 @@ def _subtask(
     splits = sum(map(len, assignment.splits.values()))
     given = (assignment.index, assignment.subpartitions, splits, assignment.bytes)
     if manifest is None:
-        return SubtaskView(*given)
+        return SubtaskView(*given, hot_part=assignment.hot_part)
     # Results of one vertex hold the same rows in other cuts.
     last = {name: each for name, each in manifest.results.items() if name.rpartition(".")[0] == planned.name}
     rows = max((each.rows for each in (last or manifest.results).values()), default=0)
     size = sum(each.bytes for each in manifest.results.values())
     return SubtaskView(
-        *given, manifest.attempt, rows, size, round(manifest.seconds, 3), is_stale=manifest.decision != digest
+        *given,
+        manifest.attempt,
+        rows,
+        size,
+        round(manifest.seconds, 3),
+        is_stale=manifest.decision != digest,
+        hot_part=assignment.hot_part,
     )
 
 

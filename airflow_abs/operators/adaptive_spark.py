@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.job_graph import JobEdge, JobVertex
+from airflow_abs.core.joins import JoinType
 from airflow_abs.core.partitioning import Partitioning
 from airflow_abs.exchange.files import SOURCE, Files
 
@@ -43,6 +44,8 @@ class AdaptiveSparkOperator:
         transform_kwargs: JSON values for the transform's further parameters; templated.
         parallelism: number of subtasks, used as it is; leave it out to have it decided.
         max_parallelism: the vertex's own bound, and the number of subpartitions its inputs are cut into.
+        join: ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``, if the transform joins its two hash inputs
+            so and does nothing else that needs all rows of a key: then a hot key may be spread over several subtasks.
         deterministic: False if the transform gives other rows when it runs again on the same input: then lost output is
             not recomputed, and the run fails instead.
 
@@ -61,6 +64,7 @@ class AdaptiveSparkOperator:
         transform_kwargs: Mapping[str, Any] | None = None,
         parallelism: int | None = None,
         max_parallelism: int | None = None,
+        join: str | None = None,
         deterministic: bool = True,
         **task_kwargs: Any,
     ) -> None:
@@ -72,9 +76,11 @@ class AdaptiveSparkOperator:
         self.transform_kwargs = dict(transform_kwargs or {})
         self.parallelism = parallelism
         self.max_parallelism = max_parallelism
+        self.join = join
         self.deterministic = deterministic
         self.task_kwargs = task_kwargs
         self._check_inputs()
+        self._check_join()
         self._check_transform()
         _declare(self)
 
@@ -120,6 +126,20 @@ class AdaptiveSparkOperator:
         if self.source is not None and SOURCE in self.inputs:
             raise JobGraphError(
                 f"vertex {self.task_id!r}: the input name {SOURCE!r} is its own source's; rename the input"
+            )
+
+    def _check_join(self) -> None:
+        if self.join is None:
+            return
+        if self.join.upper() not in [kind.value for kind in JoinType]:
+            known = ", ".join(repr(kind.lower()) for kind in JoinType)
+            raise JobGraphError(f"vertex {self.task_id!r}: join is {self.join!r}; expected one of {known}")
+        hashed = [name for name, edge in self.inputs.items() if edge.partitioning is Partitioning.HASH]
+        if len(hashed) != 2 or len(self.inputs) != 2 or self.source is not None:
+            raise JobGraphError(
+                f"vertex {self.task_id!r}: join={self.join!r} is for a vertex with exactly two inputs, both hash(); "
+                f"found {len(self.inputs)} input(s), {len(hashed)} of them hash()"
+                + (", and a source" if self.source else "")
             )
 
     def _check_transform(self) -> None:

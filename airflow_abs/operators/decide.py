@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.core.explain import format_bytes
+from airflow_abs.core.region_decision import SubtaskAssignment
 from airflow_abs.exchange.decisions import StoredDecision, decide_and_store
 from airflow_abs.exchange.plan import JobPlan
 from airflow_abs.exchange.store import read_json
@@ -25,24 +26,43 @@ class DecideOperator(JobTask):
 
     Args:
         region: name of the region.
-        producers: task id of the mapped `run` task by producer region.
+        producers: task id of the mapped `run` task by producer region, as declared.
+        reports: the same of all regions before it, near and far: on a day that is fused it may read from further up.
     """
 
     ui_color = "#fef7e0"
 
-    def __init__(self, *, region: str, producers: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self, *, region: str, producers: Mapping[str, str], reports: Mapping[str, str] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**{"task_display_name": f"decide {region}", "doc_md": _describe(region, producers), **kwargs})
         self.region = region
-        self.producers = producers
+        self.reports = reports if reports is not None else producers
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         folder = self.folder(context)
         plan = JobPlan.from_json(read_json(folder.plan_path))
-        reports = {region: pull_reports(context, task_id) for region, task_id in self.producers.items()}
+        if self.region in plan.fused:
+            return [{"subtask": self._describe_fused(plan.fused[self.region])}]
+        producers = dict.fromkeys(entry.region for entry in plan.region(self.region).inputs)
+        reports = {region: pull_reports(context, self.reports[region]) for region in producers}
         stored = decide_and_store(folder, plan, self.region, reports, open_path)
         self.log.info("%s", stored.decision.describe())
         emit_decision(folder, stored.decision)
         return [{"subtask": subtask} for subtask in describe_subtasks(stored)]
+
+    def _describe_fused(self, into: str) -> dict[str, Any]:
+        """Its only subtask, which has nothing to do."""
+        self.log.info("%s runs inside %s today", self.region, into)
+        return {
+            "index": 0,
+            "subtasks": 1,
+            "decision": "",
+            "bytes": 0,
+            "subpartitions": None,
+            "fused_into": into,
+            "label": f"fused into {into}",
+        }
 
 
 def pull_reports(context: Context, task_id: str) -> list[dict[str, Any]]:
@@ -65,14 +85,16 @@ def describe_subtasks(stored: StoredDecision) -> Sequence[dict[str, Any]]:
             "subpartitions": [subtask.subpartitions.start, subtask.subpartitions.stop]
             if subtask.subpartitions
             else None,
-            "label": _label(subtask.index, subtask.subpartitions, subtask.bytes),
+            "label": _label(subtask),
         }
         for subtask in decision.subtasks
     ]
 
 
-def _label(index: int, subpartitions: object, size: int) -> str:
-    return f"{index}: {subpartitions if subpartitions is not None else 'files'}, {format_bytes(size)}"
+def _label(subtask: SubtaskAssignment) -> str:
+    reads = subtask.subpartitions if subtask.subpartitions is not None else "files"
+    part = f" of {subtask.hot_part.producers}" if subtask.hot_part else ""
+    return f"{subtask.index}: {reads}{part}, {format_bytes(subtask.bytes)}"
 
 
 def _describe(region: str, producers: Mapping[str, str]) -> str:

@@ -21,6 +21,7 @@ class PlanOperator(JobTask):
         transforms: function of each vertex, None to pass its only input on; not serialised with the DAG.
         sources, sinks: `Files` as JSON by vertex; templated.
         transform_kwargs: JSON values by vertex; templated.
+        joins: the join that a vertex was declared to be, by vertex.
         options: what binds the decisions, stored in the plan.
     """
 
@@ -36,6 +37,7 @@ class PlanOperator(JobTask):
         sinks: Mapping[str, Any],
         transform_kwargs: Mapping[str, Any],
         options: Mapping[str, Any],
+        joins: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -44,19 +46,23 @@ class PlanOperator(JobTask):
         self.sources = sources
         self.sinks = sinks
         self.transform_kwargs = transform_kwargs
+        self.joins = joins or {}
         self.options = options
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.hooks.storage import open_path
         from airflow_abs.spark.planning import plan_job
         from airflow_abs.spark.session import open_session
 
         folder = self.folder(context)
         endpoint = AdaptiveSparkHook(self.conn_id).get_endpoint()
         with open_session(endpoint) as session:
-            plan = plan_job(session, folder, self.graph, self._programs(), self.options)
+            plan = plan_job(session, folder, self.graph, self._programs(), self.options, open_path)
         for region in plan.regions:
             self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
+        for name, into in plan.fused.items():
+            self.log.info("region %s is fused into %s: the job's sources are small today", name, into)
         return {"regions": [region.name for region in plan.regions], "slots": plan.slots, "spark": plan.spark_version}
 
     def _programs(self) -> dict[str, Any]:
@@ -69,6 +75,7 @@ class PlanOperator(JobTask):
                 self.transform_kwargs.get(name, {}),
                 Files.from_json(self.sources[name]) if name in self.sources else None,
                 Files.from_json(self.sinks[name]) if name in self.sinks else None,
+                self.joins.get(name),
             )
             for name, transform in self.transforms.items()
         }

@@ -20,6 +20,7 @@ from airflow_abs.core.job_graph import JobEdge, JobGraph
 from airflow_abs.exchange.files import SOURCE, Files
 from airflow_abs.exchange.plan import PlannedSource
 from airflow_abs.spark.compile_guard import no_execution
+from airflow_abs.spark.joins import find_splittable
 from airflow_abs.spark.key_types import resolve_keys
 from airflow_abs.spark.relations import SUBPARTITION, Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
@@ -38,6 +39,7 @@ class VertexProgram:
     kwargs: Mapping[str, Any]
     source: Files | None = None
     sink: Files | None = None
+    join: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class CompiledVertex:
     """A vertex's unresolved plan, with what its placeholders stand for.
 
     `inputs` are blocking inputs by placeholder; `local` are outputs of vertices of the same region that are written to
-    files first. Inputs passed on inside the region are part of the relation.
+    files first. Inputs passed on inside the region are part of the relation. `splittable` are placeholders of inputs
+    of which a hot subpartition may be dealt out.
     """
 
     name: str
@@ -56,6 +59,7 @@ class CompiledVertex:
     inputs: Mapping[str, JobEdge]
     local: Mapping[str, str]
     sink: Files | None
+    splittable: frozenset[str] = frozenset()
 
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:
@@ -107,7 +111,10 @@ class _VertexCompilation:
                 local[placeholder] = edge.producer
         output = self._call(program)
         schema, relation = self._check_output(program.name, output)
-        return CompiledVertex(program.name, output, relation, schema, sources, inputs, local, program.sink)
+        splittable: frozenset[str] = frozenset()
+        if program.join is not None:
+            splittable = find_splittable(self.session, program.name, relation, program.join)
+        return CompiledVertex(program.name, output, relation, schema, sources, inputs, local, program.sink, splittable)
 
     def _add_source(self, vertex: str, files: Files) -> PlannedSource:
         schema = read_source_schema(self.session, vertex, files)

@@ -128,7 +128,7 @@ def files_read(spec: SubtaskSpec, inputs: Inputs) -> list[ResultFile]:
 
 def _read(spec: SubtaskSpec, inputs: Inputs) -> Iterator[tuple[Manifest, str, ResultFile]]:
     for entry in spec.region.inputs:
-        for manifest in inputs[entry.region]:
+        for manifest in spec.manifests(entry, inputs):
             result = manifest.results[entry.result]
             span = spec.wanted(entry) or IndexRange(0, result.subpartitions)
             for file in files_for_range(result, span):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from airflow_abs.core.explain import format_bytes
+from airflow_abs.core.fusing import FusedGraph, fuse_regions
 from airflow_abs.core.job_graph import JobGraph
 from airflow_abs.exchange.errors import ExchangeUnreachableError
-from airflow_abs.exchange.locations import locate
+from airflow_abs.exchange.locations import ExchangePath, locate
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.plan import JobPlan
+from airflow_abs.exchange.splits import list_splits
 from airflow_abs.exchange.store import check_writable, write_atomic, write_json
 from airflow_abs.spark.capacity import RANGE_ROWS, splits_of_range
 from airflow_abs.spark.compile import VertexProgram, compile_vertices
@@ -19,15 +22,25 @@ from airflow_abs.spark.steps import assign_results, plan_region
 
 
 def plan_job(
-    session: Any, folder: JobFolder, graph: JobGraph, programs: Mapping[str, VertexProgram], options: Mapping[str, Any]
+    session: Any,
+    folder: JobFolder,
+    graph: JobGraph,
+    programs: Mapping[str, VertexProgram],
+    options: Mapping[str, Any],
+    open_path: Callable[[str], ExchangePath],
 ) -> JobPlan:
     """Check both sides of the exchange, compile all regions, and store the plan: templates first, plan.json last.
 
+    A job whose sources are small is fused first; see `fuse_regions`.
+
     Raises:
         ExchangeUnreachableError: Airflow or Spark cannot write there, or they do not see the same files.
+        SourceNotFoundError: a source matches nothing (here only if the job may be fused; else `decide` finds out).
         JobGraphError, AnalysisException: a vertex does not compile; see `compile_vertices`.
     """
     check_exchange(session, folder)
+    fused = _fuse_if_small(graph, programs, options, open_path)
+    graph = fused.graph
     compiled = compile_vertices(session, graph, programs)
     specs = assign_results(session, graph, compiled)
     regions = []
@@ -38,9 +51,28 @@ def plan_job(
         for number, template in enumerate(templates):
             write_atomic(folder.step_path(region.name, number), template)
     slots = options.get("slots") or read_slots(session)
-    plan = JobPlan(uuid.uuid4().hex, tuple(regions), options, slots, session.version)
+    plan = JobPlan(uuid.uuid4().hex, tuple(regions), options, slots, session.version, fused.into)
     write_json(folder.plan_path, plan.to_json())
     return plan
+
+
+def _fuse_if_small(
+    graph: JobGraph,
+    programs: Mapping[str, VertexProgram],
+    options: Mapping[str, Any],
+    open_path: Callable[[str], ExchangePath],
+) -> FusedGraph:
+    """What a `min_parallelism` spreads is never fused."""
+    below = options.get("fuse_below", 0)
+    if not below or options["min_parallelism"] > 1:
+        return FusedGraph(graph, {})
+    sources = [program.source for program in programs.values() if program.source is not None]
+    size = sum(split.bytes for source in sources for split in list_splits(source, open_path))
+    if size >= below:
+        return FusedGraph(graph, {})
+    return fuse_regions(
+        graph, f"the job's sources hold {format_bytes(size)}, below fuse_below {format_bytes(below)}: fused"
+    )
 
 
 def check_exchange(session: Any, folder: JobFolder) -> None:

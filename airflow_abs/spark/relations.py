@@ -6,7 +6,7 @@ They are built by hand, without plan ids, so that they cannot collide with the c
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from airflow_abs.core.ranges import IndexRange
@@ -47,9 +47,14 @@ def read_files(
 
 
 def read_result(
-    paths: Sequence[str], *, schema: str, numbered: bool, subpartitions: IndexRange | None = None
+    paths: Sequence[str],
+    *,
+    schema: str,
+    numbered: bool,
+    subpartitions: IndexRange | None = None,
+    left_out: Collection[int] = (),
 ) -> Relation:
-    """Read the rows of a range of subpartitions (None: all) from exchange files.
+    """Read the rows of a range of subpartitions (None: all) without some of it from exchange files.
 
     `schema` is the vertex's own; `numbered` says whether the files carry the subpartition column besides it.
     """
@@ -58,7 +63,8 @@ def read_result(
     relation = read_files(paths, file_format="parquet", schema=_with_subpartition(schema), options=_CHECKED)
     if subpartitions is not None:
         start, stop = subpartitions.start, subpartitions.stop
-        relation = filter_rows(relation, f"{SUBPARTITION} >= {start} AND {SUBPARTITION} < {stop}")
+        without = "".join(f" AND {SUBPARTITION} <> {number}" for number in sorted(left_out))
+        relation = filter_rows(relation, f"{SUBPARTITION} >= {start} AND {SUBPARTITION} < {stop}{without}")
     return drop_column(relation, SUBPARTITION)
 
 

@@ -110,6 +110,10 @@ def plan_region(
         parallelism=region.parallelism,
         subpartitions=region.subpartitions,
         single_subtask_reason=region.single_subtask_reason,
+        # What comes after the join in the same region would see a key's rows in several subtasks.
+        splittable=tuple(entry.name for entry in inputs if entry.placeholder in members[0].splittable)
+        if len(members) == 1
+        else (),
     )
     return planned, cut.templates
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from airflow_abs.core.joins import JoinType
 from airflow_abs.spark.protocol import protos
 from airflow_abs.spark.relations import Relation
 
@@ -65,6 +66,24 @@ def may_shuffle(relation: Relation) -> bool:
         if message.DESCRIPTOR.name == "Relation" and message.WhichOneof("rel_type") in _SHUFFLING:
             return True
     return False
+
+
+def find_joins(relation: Relation) -> list[tuple[JoinType | None, Relation, Relation]]:
+    """Type (None for a cross join) and both sides of every join in a plan; a plan met in two places counts twice."""
+    kinds = protos().Join.JoinType
+    names = {
+        kinds.JOIN_TYPE_INNER: JoinType.INNER,
+        kinds.JOIN_TYPE_LEFT_OUTER: JoinType.LEFT,
+        kinds.JOIN_TYPE_RIGHT_OUTER: JoinType.RIGHT,
+        kinds.JOIN_TYPE_FULL_OUTER: JoinType.FULL,
+        kinds.JOIN_TYPE_LEFT_SEMI: JoinType.SEMI,
+        kinds.JOIN_TYPE_LEFT_ANTI: JoinType.ANTI,
+    }
+    return [
+        (names.get(message.join_type), message.left, message.right)
+        for message in _messages(relation)
+        if message.DESCRIPTOR.name == "Join"
+    ]
 
 
 def find_session_bound(relation: Relation) -> str | None:

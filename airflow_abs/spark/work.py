@@ -96,6 +96,20 @@ class SubtaskSpec:
         """The subpartitions that this subtask reads of an input; None for all."""
         return None if entry.is_broadcast else self.subpartitions
 
+    def manifests(self, entry: PlannedInput, inputs: Inputs) -> Sequence[Manifest]:
+        """The producers' subtasks that this one reads of an input: all, or those of its part of a hot subpartition."""
+        part = self.stored.decision.subtasks[self.index].hot_part
+        found = inputs[entry.region]
+        return found[part.producers.start : part.producers.stop] if part and part.input == entry.name else found
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """Hot subpartitions within its range, which others read."""
+        decision = self.stored.decision
+        if self.subpartitions is None or decision.subtasks[self.index].hot_part:
+            return frozenset()
+        return decision.hot_subpartitions.intersection(self.subpartitions)
+
     def settings(self) -> dict[str, str]:
         """Configuration of the attempt's session; of first attempts the same for all subtasks of the decision."""
         largest = max(subtask.bytes for subtask in self.stored.decision.subtasks)
@@ -132,9 +146,10 @@ class SubtaskSpec:
         totals = [0] * len(span)
         for entry in self.region.inputs:
             if not entry.is_broadcast:
-                sizes = bytes_by_subpartition(manifest.results[entry.result] for manifest in inputs[entry.region])
+                read = self.manifests(entry, inputs)
+                sizes = bytes_by_subpartition(manifest.results[entry.result] for manifest in read)
                 totals = [total + size for total, size in zip(totals, sizes[span.start : span.stop], strict=True)]
-        return totals
+        return [0 if span.start + index in self.left_out else total for index, total in enumerate(totals)]
 
 
 @dataclass(slots=True)
@@ -228,7 +243,7 @@ class AttemptWork:
         return select_columns(relation, [field["name"] for field in json.loads(source.schema)["fields"]])
 
     def _read_input(self, entry: PlannedInput, step: PlannedStep, piece: Piece) -> Relation:
-        results = [manifest.results[entry.result] for manifest in self.inputs[entry.region]]
+        results = [manifest.results[entry.result] for manifest in self.spec.manifests(entry, self.inputs)]
         relation = self._read_results(results, None if entry.is_broadcast else piece.subpartitions)
         return coalesce(relation, 1) if step.shuffles and self.spec.runs_on_one_core else relation
 
@@ -236,5 +251,9 @@ class AttemptWork:
         wanted = subpartitions or IndexRange(0, results[0].subpartitions)
         paths = [uri_for_spark(self.spec.folder.file_path(file.path)) for file in files_for_range(results, wanted)]
         return read_result(
-            paths, schema=results[0].schema, numbered=results[0].subpartitions > 1, subpartitions=subpartitions
+            paths,
+            schema=results[0].schema,
+            numbered=results[0].subpartitions > 1,
+            subpartitions=subpartitions,
+            left_out=self.spec.left_out if subpartitions is not None else frozenset(),
         )

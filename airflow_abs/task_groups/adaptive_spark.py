@@ -31,6 +31,7 @@ class AdaptiveSparkJob(TaskGroup):
         default_source_parallelism: upper bound of sources; by default `max_parallelism`.
         strategy: ``balanced`` (any number, ranges of about equal bytes) or ``power_of_two`` (Flink 1.15's rule).
         slots: how many Spark tasks run at once; by default what the server says.
+        fuse_below: if the sources hold fewer bytes than this (such as ``"64MB"``), regions run inside their reader.
         restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
             `airflow_abs.operators.restart_strategy`; by default after waits that grow. `retries` of a vertex caps it.
         deferrable, defer_after: hand a subtask over to the triggerer when it runs longer than this many seconds.
@@ -57,6 +58,7 @@ class AdaptiveSparkJob(TaskGroup):
         default_source_parallelism: int | None = None,
         strategy: Strategy | None = None,
         slots: int | None = None,
+        fuse_below: int | str | None = None,
         deferrable: bool | None = None,
         defer_after: float | None = None,
         start_from_trigger: bool | None = None,
@@ -77,6 +79,7 @@ class AdaptiveSparkJob(TaskGroup):
                 "default_source_parallelism": default_source_parallelism,
                 "strategy": strategy,
                 "slots": slots,
+                "fuse_below": fuse_below,
                 "deferrable": deferrable,
                 "defer_after": defer_after,
                 "start_from_trigger": start_from_trigger,

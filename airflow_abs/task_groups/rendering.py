@@ -123,6 +123,7 @@ class _Rendering:
             transform_kwargs={
                 vertex.task_id: vertex.transform_kwargs for vertex in vertices if vertex.transform_kwargs
             },
+            joins={vertex.task_id: vertex.join for vertex in vertices if vertex.join},
             options={
                 **self.settings.options(),
                 "nondeterministic": [vertex.task_id for vertex in vertices if not vertex.deterministic],
@@ -138,6 +139,7 @@ class _Rendering:
                 task_id="decide",
                 region=region.name,
                 producers={name: task.task_id for name, task in producers.items()},
+                reports={other.name: self.run[other.name].task_id for other in self.graph.regions_before(region)},
                 **self.head,
             )
             run = self._add_run(region, decide)

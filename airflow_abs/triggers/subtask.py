@@ -54,6 +54,9 @@ class SubtaskRun:
 
     async def run(self) -> dict[str, Any]:
         """Run it to its end and return what is pushed as XCom; cancelling leaves the Spark operation running."""
+        if into := self.subtask.get("fused_into"):
+            log.info("nothing to do: %s runs inside %s today", self.region, into)
+            return {"index": 0, "subtasks": 1, "decision": "", "fused_into": into, "results": {}}
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.spark.connection import open_connection
         from airflow_abs.spark.progress import ProgressLog, describe_outcome

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from airflow_abs.cli.bound_child import start_bound, stop_group
 
-SECONDS = 20.0
+SECONDS = 120.0
 PARENT = """
 import os, signal, sys
 from airflow_abs.cli.bound_child import start_bound

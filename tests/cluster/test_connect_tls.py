@@ -95,7 +95,7 @@ def proxy(connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFact
 
 
 def await_port(port: int, log: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 150
     while True:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -113,7 +113,7 @@ def ask(script: str, url: str, authority: Path | None, *more: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
     return done.stdout.strip() or done.stderr

@@ -90,6 +90,14 @@ def test_questions_about_single_vertices_and_edges_are_answered() -> None:
     assert str(JobEdge("a", "b", "x", BROADCAST)) == "a -> b.x [broadcast]"
 
 
+def test_all_regions_before_one_are_found_near_and_far() -> None:
+    vertices = [source("a"), source("other"), *(JobVertex(name) for name in "bcd")]
+    edges = [hashed(*pair) for pair in ("ab", "ac", "bd", "cd")]
+    graph = build(vertices, edges)
+    assert [region.name for region in graph.regions_before(graph.region_of("d"))] == ["a", "b", "c"]
+    assert graph.regions_before(graph.region_of("other")) == ()
+
+
 @pytest.mark.parametrize(
     ("vertices", "edges", "message"),
     [

@@ -112,7 +112,7 @@ def faulty_airflow(folder: Path) -> Iterator[AirflowServices]:
         _small_file_system(exchange),
         AirflowServices(folder / "airflow", folder / "dags", env=environment, report=_say) as airflow,
     ):
-        airflow.api.wait_for_dag("faults", 120.0)
+        airflow.api.wait_for_dag("faults", 400.0)
         yield airflow
 
 

@@ -17,7 +17,7 @@ from tests.faults.suite import run_suite
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-SECONDS = 400.0
+SECONDS = 500.0
 STOP_SECONDS = 60.0
 
 

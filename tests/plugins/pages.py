@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-WAIT = 60.0
+WAIT = 200.0
 
 
 def wait_for(browser: Any, script: str, *arguments: Any, seconds: float = WAIT) -> Any:

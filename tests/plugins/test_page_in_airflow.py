@@ -98,10 +98,10 @@ def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, sc
     open_page(browser, run)
     # Before: nothing is planned, and that is said; then the graph grows without a reload.
     browser.execute_script("window.sameDocument = true")
-    wait_for(browser, "document.querySelectorAll('.box').length === 3", seconds=120)
+    wait_for(browser, "document.querySelectorAll('.box').length === 3", seconds=300)
     assert "?" in texts(browser, ".box .fan-out")
     assert texts(browser, ".card.open .reason")[0].startswith("Not decided yet")
-    wait_for(browser, "document.querySelector('[data-region=work] .cell.running')", seconds=180)
+    wait_for(browser, "document.querySelector('[data-region=work] .cell.running')", seconds=300)
     browser.save_screenshot(str(screenshots / "adaptive-plan-live.png"))
     assert run.wait() == "success"
     wait_for(browser, "document.querySelector('.badge')?.textContent === 'success'")
@@ -204,7 +204,7 @@ def ask(airflow: AirflowServices, route: str, query: str, *, token: str | None =
     """One request; of this Airflow, which makes everybody its admin, unless a token is given."""
     own = token or httpx.get(f"{airflow.url}/auth/token", trust_env=False).json()["access_token"]
     headers = {"Authorization": f"Bearer {own}"}
-    return httpx.get(f"{airflow.url}/adaptive_spark/{route}?{query}", headers=headers, trust_env=False, timeout=30)
+    return httpx.get(f"{airflow.url}/adaptive_spark/{route}?{query}", headers=headers, trust_env=False, timeout=120)
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -247,7 +247,7 @@ def test_refusals_are_pages_for_people(browser: Any, finished: WatchedRun) -> No
 def test_nothing_can_be_written(method: str, finished: WatchedRun) -> None:
     for route in ROUTES:
         address = f"{finished.airflow.url}/adaptive_spark/{route}?dag_id=daily_revenue&run_id={finished.run_id}"
-        assert httpx.request(method, address, trust_env=False, timeout=30).status_code == 405
+        assert httpx.request(method, address, trust_env=False, timeout=120).status_code == 405
 
 
 def test_the_page_loads_nothing_from_elsewhere(finished: WatchedRun) -> None:

@@ -43,7 +43,7 @@ def test_every_route_refuses_who_is_not_signed_in(airflow_environment: Any) -> N
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=400,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
@@ -67,6 +67,6 @@ def test_loading_the_plugin_loads_nothing_of_the_page(airflow_environment: Any) 
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=400,
     )
     assert done.stdout.splitlines()[-1] == "['airflow_abs.plugins.adaptive_plan']"

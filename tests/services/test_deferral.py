@@ -15,7 +15,7 @@ from airflow_abs.cli.services import AirflowServices
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-SECONDS = 90.0
+SECONDS = 500.0
 FILES = 3
 ROWS_PER_FILE = 60  # 6 s each
 DERIVED = 5

@@ -14,7 +14,7 @@ from airflow_abs.cli.terminal import Terminal
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-SECONDS = 120.0
+SECONDS = 500.0
 
 
 @pytest.mark.parametrize("dag_id", QUERIES)

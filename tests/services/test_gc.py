@@ -13,7 +13,7 @@ from airflow_abs.cli.services import AirflowServices
 
 pytestmark = pytest.mark.services
 
-SECONDS = 120.0
+SECONDS = 500.0
 DAY = 86_400
 
 

@@ -16,7 +16,7 @@ from airflow_abs.cli.services import AirflowServices
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-SECONDS = 180.0
+SECONDS = 500.0
 ROWS = 600  # a minute
 RUN = "job.numbers.run"
 DERIVED = 5  # version of the ids of a subtask's operations

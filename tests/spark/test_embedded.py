@@ -67,7 +67,7 @@ def ask_in_new_processes(folder: Path, count: int) -> set[str]:
         subprocess.Popen([sys.executable, "-c", ASK, folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(count)
     ]
-    answers = [process.communicate(timeout=180) for process in processes]
+    answers = [process.communicate(timeout=400) for process in processes]
     assert [process.returncode for process in processes] == [0] * count, answers
     return {output for output, _ in answers}
 
@@ -107,7 +107,7 @@ def test_one_server_for_all_who_ask_at_once_private_and_never_left_behind(
     assert os.getsid(status.keeper_pid) != os.getsid(0)
     started = time.monotonic()
     endpoint = ensure_embedded_server(folder, settings=EmbeddedSettings(cores=2))
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 30
     assert endpoint.address == status.address
     assert embedded_status(folder).jvm_pid == status.jvm_pid
 
@@ -165,7 +165,7 @@ def test_nobody_needs_it_any_more_so_it_ends(folder: Path) -> None:
     jvm = status.jvm_pid or 0
     # Its user interface, off unless asked for, is on loopback too.
     host, _, port = status.ui_address.rpartition(":")
-    with urllib.request.urlopen(f"http://{host}:{port}/api/v1/applications", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://{host}:{port}/api/v1/applications", timeout=120) as answer:
         assert "embedded Spark" in answer.read().decode()
     assert listening_addresses(jvm) <= LOOPBACK
     with socket.create_connection(("127.0.0.1", endpoint.port)):  # in use without a lease

@@ -35,7 +35,7 @@ def fail(endpoint: ConnectEndpoint, plan: bytes, session_id: str | None = None) 
         async with open_connection(endpoint) as connection:
             operation = Operation(session_id or derive_id("failures"), str(uuid.uuid4()), plan)
             with pytest.raises(SparkOperationError) as caught:
-                await execute_operation(connection, operation, timeout=60)
+                await execute_operation(connection, operation, timeout=300)
             return caught.value
 
     return SparkOperationError.from_json(asyncio.run(run()).to_json())
@@ -208,7 +208,7 @@ def test_somebody_interrupts(connect_server: ConnectEndpoint) -> None:
             listener = asyncio.create_task(
                 execute_operation(connection, operation, on_progress=lambda _progress: running.set())
             )
-            await asyncio.wait_for(running.wait(), 20)
+            await asyncio.wait_for(running.wait(), 200)
             await interrupt_operation(connection, operation.session_id, operation.operation_id)
             with pytest.raises(SparkOperationError) as caught:
                 await asyncio.wait_for(listener, 20)

@@ -87,7 +87,7 @@ def test_rows_of_a_relation_come_back(connect_server: ConnectEndpoint, session_i
     operation = new_operation(session_id, query("SELECT id, id * 2 AS twice FROM range(3)"))
     outcome = with_connection(connect_server, lambda connection: execute_operation(connection, operation))
     assert rows(outcome) == [{"id": 0, "twice": 0}, {"id": 1, "twice": 2}, {"id": 2, "twice": 4}]
-    assert 0 < outcome.seconds < 60
+    assert 0 < outcome.seconds < 300
 
 
 def test_an_operation_longer_than_a_stream_is_reattached_to(connect_server: ConnectEndpoint, session_id: str) -> None:
@@ -297,4 +297,4 @@ def test_a_server_that_is_not_there_ends_in_a_named_error_within_a_minute(monkey
         with_connection(
             endpoint, lambda connection: execute_operation(connection, new_operation(derive_id(), query("SELECT 1")))
         )
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30

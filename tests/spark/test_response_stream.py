@@ -42,7 +42,7 @@ class Proxy:
                 yield replace(self._server, host="127.0.0.1", port=listener.sockets[0].getsockname()[1])
             finally:
                 self.cut()
-                await asyncio.wait([*self._serving, asyncio.create_task(asyncio.sleep(0))], timeout=10)
+                await asyncio.wait([*self._serving, asyncio.create_task(asyncio.sleep(0))], timeout=60)
 
     def cut(self) -> None:
         for writer in self._writers:
@@ -77,9 +77,9 @@ def execute_through(proxy: Proxy, plan: bytes, disturb: Callable[[], Coroutine[A
         async with proxy.running() as endpoint, open_connection(endpoint) as connection:
             operation = Operation(derive_id("network"), str(uuid.uuid4()), plan)
             listener = asyncio.create_task(
-                execute_operation(connection, operation, on_progress=lambda _progress: running.set(), timeout=60)
+                execute_operation(connection, operation, on_progress=lambda _progress: running.set(), timeout=300)
             )
-            await asyncio.wait_for(running.wait(), 20)
+            await asyncio.wait_for(running.wait(), 200)
             await disturb()
             return await listener
 

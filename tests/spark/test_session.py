@@ -25,7 +25,7 @@ def test_a_dead_port_fails_within_seconds() -> None:
         started = time.monotonic()
         with pytest.raises(ConnectServerUnreachableError), open_session(ConnectEndpoint(*reserved.getsockname())):
             pass
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.spark

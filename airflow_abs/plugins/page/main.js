@@ -172,7 +172,7 @@ function chooseAsked(run) {
   let around = new URLSearchParams();
   try { around = new URLSearchParams(window.parent.location.search); } catch { /* another site's */ }
   const wanted = ASKED.get("region") ?? around.get("region"), index = Number(ASKED.get("subtask") ?? around.get("subtask") ?? -1);
-  const region = run.jobs.flatMap((job) => job.regions ?? []).find((each) => each.name === wanted);
+  const region = run.jobs.flatMap((job) => job.regions ?? []).find((each) => each.name === wanted || each.vertices.includes(wanted));
   if (!region) return;
   if (index >= 0 && index < region.subtasks.length) chooseSubtask(region.id, index);
   else chooseRegion(region.name);

@@ -7,7 +7,8 @@ const isSpiky = (sizes) => sizes.length > 3 && Math.max(...sizes) > 6 * meanOf(s
 
 // One strip. `select(index)` is told which subtask is chosen; arrow keys, Home and End move the choice.
 function drawStrip(region, subtasks, width, chosen, select) {
-  const byRange = region.bytes_by_subpartition.length > 0 && !subtasks.some((subtask) => !subtask.subpartitions);
+  // Subtasks that share a hot subpartition have one range: then each subtask is a bar of its own.
+  const byRange = region.bytes_by_subpartition.length > 0 && !subtasks.some((subtask) => !subtask.subpartitions || subtask.hot);
   const sizes = byRange ? region.bytes_by_subpartition : subtasks.map((subtask) => subtask.bytes);
   const slots = Math.max(1, sizes.length), slot = width / slots;
   const top = sizes.length > 1 ? STRIP.bars + STRIP.gap : 0; // a single one has nothing to be compared with
