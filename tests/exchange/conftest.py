@@ -28,3 +28,8 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ExchangePat
 @pytest.fixture
 def job(root: ExchangePath) -> JobFolder:
     return JobFolder(root, "daily_revenue", "scheduled__2026-01-01T00:00:00+00:00", "revenue")
+
+
+@pytest.fixture
+def target(root: ExchangePath) -> ExchangePath:
+    return root / "mart" / "revenue" / "ds=2026-01-01"
