@@ -18,7 +18,7 @@ def get_provider_info() -> dict[str, Any]:
         "task-decorators": [
             {"name": "adaptive_spark", "class-name": "airflow_abs.decorators.adaptive_spark.adaptive_spark_task"}
         ],
-        "extra-links": ["airflow_abs.operators.links.AdaptivePlanLink"],
+        "extra-links": ["airflow_abs.hooks.links.AdaptivePlanLink"],
         "config": {
             SECTION: {
                 "description": "Adaptive Spark jobs; every option is the default of an argument of AdaptiveSparkJob.",

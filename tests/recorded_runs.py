@@ -113,7 +113,7 @@ class RecordedRun:
             file = ResultFile(path, sum(sizes) + 100, sum(sizes) // 10, 0, sizes)
             results[step.result] = ResultManifest(step.format, step.schema, step.subpartitions, (file,))
         seconds = 1.5 + index / 10
-        manifest = Manifest(name, index, attempt, self.stored[name].digest, seconds, results)
+        manifest = Manifest(name, index, attempt, self.stored[name].digest, seconds, results, waited=index / 4)
         # As `write_manifest`, without its sync to the disk: there can be thousands.
         path = Path(str(self.folder.manifest_path(name, index)))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,14 @@ class RecordedRun:
             if region.files
             else (),
             inputs=tuple(
-                PlannedInput(f"{region.name}.{origin}", f"i{k}", origin, self._result(origin, how), how)
+                PlannedInput(
+                    f"{region.name}.{origin}",
+                    f"i{k}",
+                    origin,
+                    self._result(origin, how),
+                    how,
+                    ("customer_id",) if how is Partitioning.HASH else (),
+                )
                 for k, (origin, how) in enumerate(region.inputs.items())
             ),
             steps=tuple(steps),

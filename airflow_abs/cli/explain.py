@@ -74,7 +74,8 @@ def _describe_region(region: RegionView, *, every_subtask: bool) -> list[Block]:
         f"  rule {decision.rule}, target {format_bytes(decision.options.target_bytes)}, {decision.options.bounds}"
     )
     blocks += [f"  bound {clamp}" for clamp in decision.clamps]
-    blocks += [f"  {entry}" for entry in decision.inputs]
+    keys = {edge.name: f", by {', '.join(edge.keys)}" for edge in region.edges if edge.keys}
+    blocks += [f"  {entry}{keys.get(entry.name, '')}" for entry in decision.inputs]
     blocks += [f"  writes {sink.files.path}" for sink in region.planned.sinks]
     blocks += _skew(region)
     shown = region.subtasks if every_subtask else region.subtasks[:SHOWN_SUBTASKS]
@@ -86,7 +87,7 @@ def _describe_region(region: RegionView, *, every_subtask: bool) -> list[Block]:
 
 def _edge_lines(edges: Sequence[EdgeView]) -> list[str]:
     return [
-        f"  source {edge.path}" if edge.kind == "source" else f"  input {edge.name} ({edge.kind}) from {edge.vertex}"
+        f"  source {edge.path}" if edge.kind == "source" else f"  input {edge.name} ({edge.how}) from {edge.vertex}"
         for edge in edges
     ]
 

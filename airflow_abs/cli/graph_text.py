@@ -16,7 +16,7 @@ def run_to_dot(run: RunView) -> str:
     edges = []
     for region in run.regions:
         for edge in region.edges:
-            label = edge.kind if edge.bytes is None else f"{edge.kind}, {format_bytes(edge.bytes)}"
+            label = edge.how if edge.bytes is None else f"{edge.how}, {format_bytes(edge.bytes)}"
             origin = edge.producer if edge.producer is not None else edge.path or edge.name
             edges.append(f"  {_quote(origin)} -> {_quote(region.name)} [label={_quote(label)}];")
         edges += [

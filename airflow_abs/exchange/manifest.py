@@ -80,7 +80,11 @@ class ResultManifest:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one attempt of one subtask committed. `decision` is the digest of the decision it ran under."""
+    """What one attempt of one subtask committed. `decision` is the digest of the decision it ran under.
+
+    `waited` are the seconds from the end of the last subtask before it (or from its own decision, if it reads files)
+    until it began; None if nobody knows, as after a recomputation.
+    """
 
     region: str
     index: int
@@ -88,6 +92,7 @@ class Manifest:
     decision: str
     seconds: float
     results: Mapping[str, ResultManifest]
+    waited: float | None = None
 
     @property
     def rows(self) -> int:
@@ -107,6 +112,7 @@ class Manifest:
             decision=fields.text("decision"),
             seconds=fields.number("seconds"),
             results={name: _result(result) for name, result in fields.named_objects("results").items()},
+            waited=fields.number("waited") if fields.values.get("waited") is not None else None,
         )
 
 

@@ -30,13 +30,14 @@ class PlannedSource:
 
 @dataclass(frozen=True, slots=True)
 class PlannedInput:
-    """A blocking input: `result` of another region, read whole (broadcast) or by range."""
+    """A blocking input: `result` of another region, read whole (broadcast) or by range; `keys` are a hash edge's."""
 
     name: str
     placeholder: str
     region: str
     result: str
     partitioning: Partitioning
+    keys: tuple[str, ...] = ()
 
     @property
     def is_broadcast(self) -> bool:
@@ -151,7 +152,14 @@ def _region_from_json(value: Mapping[str, Any]) -> PlannedRegion:
             PlannedSource(**{**source, "files": Files.from_json(source["files"])}) for source in value["sources"]
         ),
         inputs=tuple(
-            PlannedInput(**{**entry, "partitioning": Partitioning(entry["partitioning"])}) for entry in value["inputs"]
+            PlannedInput(
+                **{
+                    **entry,
+                    "partitioning": Partitioning(entry["partitioning"]),
+                    "keys": tuple(entry.get("keys", ())),
+                }
+            )
+            for entry in value["inputs"]
         ),
         steps=tuple(PlannedStep(**step) for step in value["steps"]),
         sinks=tuple(PlannedSink(**{**sink, "files": Files.from_json(sink["files"])}) for sink in value["sinks"]),

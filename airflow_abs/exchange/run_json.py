@@ -28,7 +28,7 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "name": region.name,
         "title": region.title,
         "vertices": list(region.planned.vertices),
-        "edges": [asdict(edge) for edge in region.edges],
+        "edges": [{**asdict(edge), "how": edge.how} for edge in region.edges],
         "sinks": [{"vertex": sink.vertex, "path": sink.files.path} for sink in region.planned.sinks],
         "bound": region.planned.subpartitions,
         "parallelism": decision.parallelism if decision else None,
@@ -63,5 +63,6 @@ def _subtask_to_json(subtask: SubtaskView) -> dict[str, Any]:
         "rows": subtask.rows,
         "bytes_out": subtask.bytes_out,
         "seconds": subtask.seconds,
+        "waited": subtask.waited,
         "stale": subtask.is_stale,
     }

@@ -36,7 +36,8 @@ _FOREIGN = (KeyError, TypeError, ValueError)
 class EdgeView:
     """One input of a region. `kind` is its partitioning, or ``source`` (then `path` is what it reads).
 
-    `producer` and `vertex` are the region and the vertex that it comes from; `bytes` None until the region is decided.
+    `producer` and `vertex` are the region and the vertex that it comes from, `keys` the columns of a hash edge; `bytes`
+    None until the region is decided.
     """
 
     name: str
@@ -45,6 +46,12 @@ class EdgeView:
     vertex: str | None
     path: str | None
     bytes: int | None
+    keys: tuple[str, ...] = ()
+
+    @property
+    def how(self) -> str:
+        """``broadcast``, ``hash(customer_id)``."""
+        return f"{self.kind}({', '.join(self.keys)})" if self.keys else self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ class SubtaskView:
     rows: int | None = None
     bytes_out: int | None = None
     seconds: float | None = None
+    waited: float | None = None
     is_stale: bool = False
     hot_part: HotPart | None = None
 
@@ -143,7 +151,9 @@ class RegionView:
         """Blocking inputs and sources, in the order of the plan."""
         known = {entry.name: entry.bytes for entry in self.decision.inputs} if self.decision else {}
         inputs = [
-            EdgeView(entry.name, entry.partitioning.value, entry.region, vertex, None, known.get(entry.name))
+            EdgeView(
+                entry.name, entry.partitioning.value, entry.region, vertex, None, known.get(entry.name), entry.keys
+            )
             for entry in self.planned.inputs
             for vertex in [entry.result.rpartition(".")[0]]
         ]
@@ -287,13 +297,13 @@ def _subtask(
     # Results of one vertex hold the same rows in other cuts.
     last = {name: each for name, each in manifest.results.items() if name.rpartition(".")[0] == planned.name}
     rows = max((each.rows for each in (last or manifest.results).values()), default=0)
-    size = sum(each.bytes for each in manifest.results.values())
     return SubtaskView(
         *given,
-        manifest.attempt,
-        rows,
-        size,
-        round(manifest.seconds, 3),
+        attempt=manifest.attempt,
+        rows=rows,
+        bytes_out=sum(each.bytes for each in manifest.results.values()),
+        seconds=round(manifest.seconds, 3),
+        waited=None if manifest.waited is None else round(manifest.waited, 3),
         is_stale=manifest.decision != digest,
         hot_part=assignment.hot_part,
     )

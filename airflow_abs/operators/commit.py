@@ -27,7 +27,7 @@ class CommitOperator(JobTask):
     ui_color = "#fce8e6"
 
     def __init__(self, *, region: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{"task_display_name": f"commit {region}", "doc_md": _describe(region), **kwargs})
         self.region = region
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -49,6 +49,15 @@ class CommitOperator(JobTask):
 
         folder = JobFolder(open_path(self.exchange), task_instance.dag_id, task_instance.run_id, self.job)
         return read_lineage(folder, self.region)
+
+
+def _describe(region: str) -> str:
+    """Documentation of the task in the UI."""
+    return (
+        f"Publishes what all subtasks of **{region}** wrote for its sinks: all of it at once, or nothing. Readers see "
+        "the old output or the new one, never a mixture; a repeated commit changes nothing.\n\nIts asset event carries "
+        "the run, its date, and rows, bytes and files of each sink."
+    )
 
 
 def _date(context: Context) -> str:

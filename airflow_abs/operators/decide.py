@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from airflow_abs.exchange.store import read_json
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.operators.job_task import JobTask
 from airflow_abs.operators.metrics import emit_decision
+from airflow_abs.triggers.spans import decide_span, describe_decided
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -46,10 +48,13 @@ class DecideOperator(JobTask):
             return [{"subtask": self._describe_fused(plan.fused[self.region])}]
         producers = dict.fromkeys(entry.region for entry in plan.region(self.region).inputs)
         reports = {region: pull_reports(context, self.reports[region]) for region in producers}
-        stored = decide_and_store(folder, plan, self.region, reports, open_path)
+        with decide_span(folder, self.region) as span:
+            stored = decide_and_store(folder, plan, self.region, reports, open_path)
+            describe_decided(span, stored.decision)
         self.log.info("%s", stored.decision.describe())
         emit_decision(folder, stored.decision)
-        return [{"subtask": subtask} for subtask in describe_subtasks(stored)]
+        ready = ready_since(reports, time.time())
+        return [{"subtask": {**subtask, "ready": ready}} for subtask in describe_subtasks(stored)]
 
     def _describe_fused(self, into: str) -> dict[str, Any]:
         """Its only subtask, which has nothing to do."""
@@ -71,6 +76,12 @@ def pull_reports(context: Context, task_id: str) -> list[dict[str, Any]]:
     if pulled is None:
         return []
     return [pulled] if isinstance(pulled, dict) else list(pulled)
+
+
+def ready_since(reports: Mapping[str, Sequence[Mapping[str, Any]]], now: float) -> float:
+    """When the last subtask before it ended, in epoch seconds; `now` for a region that reads files alone."""
+    ended = [float(report["ended"]) for found in reports.values() for report in found if "ended" in report]
+    return max(ended, default=now)
 
 
 def describe_subtasks(stored: StoredDecision) -> Sequence[dict[str, Any]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.hooks.links import AdaptivePlanLink
 from airflow_abs.hooks.storage import open_path
-from airflow_abs.operators.links import AdaptivePlanLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

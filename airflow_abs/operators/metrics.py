@@ -41,6 +41,8 @@ def _emit_region(folder: JobFolder, region: RegionView) -> None:
     committed = [subtask for subtask in region.subtasks if subtask.is_committed]
     for subtask in committed:
         stats.timing(f"{PREFIX}.subtask.seconds", (subtask.seconds or 0.0) * 1000, tags=tags)
+        if subtask.waited is not None:
+            stats.timing(f"{PREFIX}.subtask.waited", subtask.waited * 1000, tags=tags)
     attempts = [subtask.attempt or 0 for subtask in committed]
     tries = [attempt // _REPEATED if attempt > _REPEATED else attempt for attempt in attempts]
     stats.incr(f"{PREFIX}.subtask.committed", len(committed), tags=tags)

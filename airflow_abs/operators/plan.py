@@ -40,7 +40,7 @@ class PlanOperator(JobTask):
         joins: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{"doc_md": _describe(graph), **kwargs})
         self.graph = graph
         self.transforms = transforms
         self.sources = sources
@@ -79,3 +79,17 @@ class PlanOperator(JobTask):
             )
             for name, transform in self.transforms.items()
         }
+
+
+def _describe(graph: JobGraph) -> str:
+    """Documentation of the task in the UI."""
+    regions = "\n".join(
+        f"* **{' → '.join(region.vertices)}**"
+        + (f" reads {', '.join(map(str, region.inputs))}" if region.inputs else "")
+        for region in graph.regions
+    )
+    return (
+        "Calls every transform once, on empty DataFrames, and stores the Spark plans: wrong columns, missing paths and "
+        "an exchange that cannot be reached fail here, before any data moves. The only task that runs code of the "
+        f"DAG's author.\n\nEach of these becomes a decision and its subtasks:\n\n{regions}"
+    )

@@ -16,6 +16,13 @@ from airflow_abs.operators.metrics import emit_run
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+_DOCS = (
+    "Ends what the run still has on the Spark server, and deletes its exchange data if all tasks of the job "
+    "succeeded; after a failure the data stays, so that a cleared subtask finds its inputs. Plan, decisions and "
+    "manifests stay always (a few KB): the tab *Adaptive plan*, `airflow-abs explain` and `replay` read them. "
+    "`airflow-abs gc` deletes what is old."
+)
+
 
 class ReleaseOperator(JobTask):
     """Ends the run's Spark sessions; deletes its exchange data if every task of the job succeeded, else keeps it for
@@ -28,7 +35,7 @@ class ReleaseOperator(JobTask):
     """
 
     def __init__(self, *, task_ids: Sequence[str], **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{"doc_md": _DOCS, **kwargs})
         self.task_ids = tuple(task_ids)
 
     def execute(self, context: Context) -> dict[str, Any]:

@@ -103,6 +103,7 @@ class RunSubtaskOperator(JobTask):
             region=self.region,
             attempt=instance.try_number,
             subtask=self.subtask,
+            began=time.time(),
         )
 
     def _seconds_left(self) -> float | None:

@@ -96,6 +96,7 @@ def plan_region(
             region=graph.region_of(edge.producer).name,
             result=specs[edge].name,
             partitioning=edge.partitioning,
+            keys=edge.keys,
         )
         for member in members
         for placeholder, edge in member.inputs.items()

@@ -39,12 +39,18 @@ log = logging.getLogger(__name__)
 
 
 async def run_subtask(
-    connection: Connection, folder: JobFolder, wanted: SubtaskAttempt, *, on_progress: ProgressListener | None = None
+    connection: Connection,
+    folder: JobFolder,
+    wanted: SubtaskAttempt,
+    *,
+    on_progress: ProgressListener | None = None,
+    waited: float | None = None,
 ) -> Manifest:
     """Run a try to its end, or take over where another process left it. Cancelling it leaves Spark running.
 
     Args:
         wanted: the subtask, with Airflow's try number as its attempt.
+        waited: seconds from when it could have run until it began; stands in its manifest.
 
     Raises:
         SparkOperationError: one of its kinds; what Spark said first, then where it happened.
@@ -55,7 +61,7 @@ async def run_subtask(
     if committed is not None:
         return committed
     try:
-        return await run.to_manifest()
+        return await run.to_manifest(waited)
     except OperationTakenOverError:
         raise
     except (SparkOperationError, ExchangeError) as error:
@@ -96,6 +102,7 @@ def report(manifest: Manifest, subtasks: int) -> dict[str, Any]:
         "decision": manifest.decision,
         "rows": manifest.rows,
         "seconds": round(manifest.seconds, 3),
+        "ended": round(time.time(), 3),
         "results": {name: {"bytes": bytes_by_subpartition(result)} for name, result in manifest.results.items()},
     }
 
@@ -148,7 +155,7 @@ class _TryRun:
     def end(self, error: str) -> None:
         end_try(self.folder, self.region, self.index, self.record, error, time.time())
 
-    async def to_manifest(self) -> Manifest:
+    async def to_manifest(self, waited: float | None) -> Manifest:
         started = time.monotonic()
         self.spec = await asyncio.to_thread(SubtaskSpec.load, self.folder, self.attempt, self.memory_failures)
         if self.memory_failures:
@@ -166,6 +173,7 @@ class _TryRun:
             decision=self.record.decision,
             seconds=time.monotonic() - started,
             results=written.results,
+            waited=waited,
         )
         await asyncio.to_thread(write_manifest, self.folder, manifest)
         await asyncio.to_thread(self.end, "")

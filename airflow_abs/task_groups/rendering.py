@@ -154,14 +154,17 @@ class _Rendering:
     def _add_run(self, region: Region, decide: DecideOperator) -> Any:
         arguments, starts_in_triggerer = self._task_arguments(region), self.settings.start_from_trigger
         limit = self._given(arguments).get("execution_timeout")
+        shown = {
+            "map_index_template": _MAP_INDEX_TEMPLATE,
+            "task_display_name": f"run {region.name}",
+            "doc_md": describe_region(region),
+        }
         run = RunSubtaskOperator.partial(
             task_id="run",
             region=region.name,
             deferrable=self.settings.deferrable,
             defer_after=self.settings.defer_after,
-            map_index_template=_MAP_INDEX_TEMPLATE,
-            doc_md=describe_region(region),
-            **(arguments | ({"execution_timeout": None} if starts_in_triggerer else {})),
+            **(shown | arguments | ({"execution_timeout": None} if starts_in_triggerer else {})),
             **self.common,
         ).expand_kwargs(decide.output)
         if starts_in_triggerer:

@@ -27,7 +27,10 @@ _AWAY_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class SubtaskRun:
-    """One try of one mapped task instance, as plain values: the worker and the triggerer run it alike."""
+    """One try of one mapped task instance, as plain values: the worker and the triggerer run it alike.
+
+    `began` is when the first of them took it up, in epoch seconds; None if that is now.
+    """
 
     conn_id: str
     exchange: str
@@ -39,6 +42,7 @@ class SubtaskRun:
     region: str
     attempt: int
     subtask: Mapping[str, Any]
+    began: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -61,12 +65,21 @@ class SubtaskRun:
         from airflow_abs.spark.connection import open_connection
         from airflow_abs.spark.progress import ProgressLog, describe_outcome
         from airflow_abs.spark.subtask import report, run_subtask
+        from airflow_abs.triggers.spans import describe_committed, subtask_span
 
+        began = self.began or time.time()
+        waited = max(0.0, began - self.subtask.get("ready", began))
         endpoint = await AdaptiveSparkHook(self.conn_id).aget_endpoint()
-        async with open_connection(endpoint) as connection:
-            manifest = await run_subtask(
-                connection, self.folder, self.subtask_attempt(), on_progress=ProgressLog(_PROGRESS_SECONDS)
-            )
+        with subtask_span(self, began) as span:
+            async with open_connection(endpoint) as connection:
+                manifest = await run_subtask(
+                    connection,
+                    self.folder,
+                    self.subtask_attempt(),
+                    on_progress=ProgressLog(_PROGRESS_SECONDS),
+                    waited=waited,
+                )
+            describe_committed(span, manifest)
         log.info("%s", describe_outcome(manifest))
         return report(manifest, self.subtask["subtasks"])
 
@@ -148,17 +161,16 @@ class SubtaskTrigger(BaseTrigger):
             ) from None
 
     async def _push(self, result: dict[str, Any]) -> None:
+        """What a worker pushes at the end of a task: its result, and where its link leads."""
         from airflow.sdk.execution_time.xcom import XCom
 
+        from airflow_abs.hooks.links import AdaptivePlanLink, plan_address
+
         run = self._subtask_run
-        await XCom.aset(
-            "return_value",
-            result,
-            dag_id=run.dag_id,
-            task_id=run.task_id,
-            run_id=run.run_id,
-            map_index=run.map_index,
-        )
+        task = {"dag_id": run.dag_id, "task_id": run.task_id, "run_id": run.run_id, "map_index": run.map_index}
+        await XCom.aset("return_value", result, **task)
+        address = plan_address(run.dag_id, run.run_id, run.region, run.map_index)
+        await XCom.aset(AdaptivePlanLink().xcom_key, address, **task)
 
 
 def error_to_json(error: Exception) -> dict[str, Any]:

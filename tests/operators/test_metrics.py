@@ -56,3 +56,5 @@ def test_a_run_tells_seconds_retries_and_recomputations_of_its_subtasks(tmp_path
         value for kind, name, value, _ in emitted if (kind, name) == ("timing", "adaptive_spark.subtask.seconds")
     ]
     assert seconds == pytest.approx([1500.0, 1600.0, 1700.0, 1800.0])  # Airflow's timings are milliseconds
+    waited = [value for kind, name, value, _ in emitted if (kind, name) == ("timing", "adaptive_spark.subtask.waited")]
+    assert waited == pytest.approx([0.0, 250.0, 500.0, 750.0])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow_abs.core.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.partitioning import Partitioning
+from airflow_abs.operators.commit import CommitOperator
 from airflow_abs.operators.decide import DecideOperator
+from airflow_abs.operators.plan import PlanOperator
+from airflow_abs.operators.release import ReleaseOperator
 from airflow_abs.operators.run_subtask import describe_region
 
 COMMON = {"exchange": "file:///x", "job": "revenue", "conn_id": "spark"}
@@ -19,6 +24,21 @@ def test_decide_says_what_it_decides_from_and_by_which_rule() -> None:
     )
     source = DecideOperator(task_id="decide", region="orders", producers={}, **COMMON)
     assert "from the files that it reads, as they are on the day.\n" in source.doc_md
+
+
+def test_the_other_tasks_say_what_they_do_and_when_it_fails_there() -> None:
+    vertices = [JobVertex("orders", has_source=True), JobVertex("enriched")]
+    edges = [JobEdge("orders", "enriched", "orders", Partitioning.HASH, ("id",))]
+    graph = build_job_graph(vertices, edges, 8)
+    nothing: dict[str, Any] = {"transforms": {}, "sources": {}, "sinks": {}, "transform_kwargs": {}, "options": {}}
+    plan = PlanOperator(task_id="plan", graph=graph, **nothing, **COMMON)
+    assert "wrong columns, missing paths" in plan.doc_md
+    assert plan.doc_md.endswith("* **orders**\n* **enriched** reads orders -> enriched.orders [hash(id)]")
+    commit = CommitOperator(task_id="commit", region="enriched", **COMMON)
+    assert commit.task_display_name == "commit enriched"
+    assert commit.doc_md.startswith("Publishes what all subtasks of **enriched** wrote")
+    release = ReleaseOperator(task_id="release", task_ids=[], **COMMON)
+    assert "after a failure the data stays" in release.doc_md
 
 
 def test_a_title_of_the_authors_own_is_kept() -> None:

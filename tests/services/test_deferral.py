@@ -64,6 +64,9 @@ def test_the_triggerer_ends_long_subtasks_and_nothing_is_submitted_twice(
     ]
     log = airflow.api.task_log("slow", run_id, "job.numbers.run", map_index=0)
     assert "not done after 1 s: the triggerer takes over" in log
+    path = f"/dags/slow/dagRuns/{run_id}/taskInstances/job.numbers.run/links"
+    links = airflow.api.request("GET", path, params={"map_index": 1})["extra_links"]
+    assert links["Adaptive plan"].endswith("/plugin/adaptive-plan?region=numbers&subtask=1")
     submitted = started_operations(folder / "spark-events") - before
     assert sorted(submitted.values()) == [1] * FILES, submitted
     total = duckdb.sql(f"SELECT count(*), sum(number) FROM '{folder}/mart/slow/*.parquet'").fetchall()

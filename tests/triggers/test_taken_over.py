@@ -45,3 +45,19 @@ def test_a_trigger_whose_operation_another_process_awaits_stays_and_looks_again(
 
     assert [type(event) for event in asyncio.run(events())] == [TaskSuccessEvent]
     assert pushed == [{"index": 0}]
+
+
+def test_a_trigger_pushes_where_the_tasks_link_leads_as_a_worker_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.execution_time.xcom import XCom
+
+    pushed: dict[str, Any] = {}
+
+    async def push(key: str, value: Any, *, dag_id: str, task_id: str, run_id: str, map_index: int) -> None:
+        assert (dag_id, task_id, run_id, map_index) == ("dag", "job.orders.run", "run", 0)
+        pushed[key] = value
+
+    monkeypatch.setattr(XCom, "aset", push)
+    asyncio.run(SubtaskTrigger(**RUN)._push({"index": 0}))
+    assert pushed["return_value"] == {"index": 0}
+    address = pushed["_link_AdaptivePlanLink"]
+    assert address.endswith("/dags/dag/runs/run/plugin/adaptive-plan?region=orders&subtask=0")

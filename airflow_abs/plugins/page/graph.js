@@ -65,10 +65,11 @@ function drawEdge(drawing, region, edge, places, entry) {
   // The middle of the curve between neighbouring layers; right before the consumer for longer ones.
   const near = x2 - x1 <= BOX.across + 4;
   const x = near ? (x1 + x2) / 2 : x2 - BOX.across / 2, y = near ? (y1 + y2) / 2 : y2;
-  const size = known ? bytes(edge.bytes) : "?", wide = 7 * Math.max(edge.kind.length, size.length) + 6;
-  return s("g", { class: "edge-label", role: "img", "aria-label": `${edge.vertex} to ${edge.name}: ${edge.kind}${known ? `, ${size}` : ""}` },
+  const size = known ? bytes(edge.bytes) : "?", how = shorten(edge.how, 18), wide = 6.4 * Math.max(how.length, size.length) + 6;
+  const told = `${edge.vertex} to ${edge.name}: ${edge.how}${known ? `, ${size}` : ""}`;
+  return s("g", { class: "edge-label", role: "img", "aria-label": told }, s("title", null, told),
     s("rect", { x: x - wide / 2, y: y - 17, width: wide, height: 34 }),
-    s("text", { x, y: y - 4 }, edge.kind), s("text", { x, y: y + 11, class: "size" }, size));
+    s("text", { x, y: y - 4 }, how), s("text", { x, y: y + 11, class: "size" }, size));
 }
 
 function drawBox(region, at, choose) {

@@ -60,7 +60,7 @@ function hottest(sizes) {
 }
 
 function facts(region, subtasks) {
-  const inputs = region.edges.map((edge) => [edge.kind === "source" ? "reads" : `${edge.kind} from`,
+  const inputs = region.edges.map((edge) => [edge.kind === "source" ? "reads" : `${edge.how} from`,
     edge.kind === "source" ? edge.path : edge.vertex, edge.bytes === null ? "?" : bytes(edge.bytes)]);
   const times = subtasks.map((each) => each.instance).filter(Boolean);
   const start = times.map((each) => each.start).filter(Boolean).sort()[0];
@@ -86,7 +86,7 @@ function drawDetail(job, region, subtask, subtasks, memory) {
   const tries = subtask.instance?.try ?? 0;
   const attempt = (subtask.attempt ?? 0) > RESTARTS ? `${Math.floor(subtask.attempt / RESTARTS)}, repeated ${subtask.attempt % RESTARTS}× inside it` : String(Math.max(tries, subtask.attempt ?? 0) || "–");
   const rows = [["reads", subtask.subpartitions ? `subpartitions ${subtask.reads}` : subtask.reads], ["bytes in", bytes(subtask.bytes) + over],
-    ["rows out", number(subtask.rows)], ["bytes out", bytes(subtask.bytes_out)], ["time", duration(subtask.seconds)], ["attempt", attempt]];
+    ["rows out", number(subtask.rows)], ["bytes out", bytes(subtask.bytes_out)], ["waited", duration(subtask.waited)], ["time", duration(subtask.seconds)], ["attempt", attempt]];
   const detail = h("div", { class: `chosen ${subtask.state}` }, h("h4", null, h("span", { class: `swatch fill-${subtask.state}` }), `Subtask ${subtask.index} of ${subtasks.length}: ${STATES[subtask.state]}`),
     h("dl", null, ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
     subtask.instance && h("p", { class: "links" }, link(taskAddress(task, subtask.index), null, "Log and task instance"), " ",

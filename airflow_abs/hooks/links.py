@@ -23,12 +23,16 @@ class AdaptivePlanLink(BaseOperatorLink):
         return "Adaptive plan"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        from airflow.sdk.configuration import conf
+        return plan_address(ti_key.dag_id, ti_key.run_id, getattr(operator, "region", None), ti_key.map_index)
 
-        base = conf.get("api", "base_url", fallback="").rstrip("/")
-        run = f"{base}/dags/{quote(ti_key.dag_id, safe='')}/runs/{quote(ti_key.run_id, safe='')}/plugin/{PLAN_ROUTE}"
-        region = getattr(operator, "region", None)
-        if region is None:
-            return run
-        chosen = {"region": region} | ({"subtask": str(ti_key.map_index)} if ti_key.map_index >= 0 else {})
-        return f"{run}?{urlencode(chosen)}"
+
+def plan_address(dag_id: str, run_id: str, region: str | None = None, map_index: int = -1) -> str:
+    """Where the tab of a run is, with a region (and its subtask) chosen."""
+    from airflow.sdk.configuration import conf
+
+    base = conf.get("api", "base_url", fallback="").rstrip("/")
+    run = f"{base}/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}/plugin/{PLAN_ROUTE}"
+    if region is None:
+        return run
+    chosen = {"region": region} | ({"subtask": str(map_index)} if map_index >= 0 else {})
+    return f"{run}?{urlencode(chosen)}"
