@@ -93,7 +93,7 @@ def test_replay_gives_the_decisions_of_a_real_run(finished: WatchedRun, folder: 
     assert [each.again for each in replayed] == [each.recorded for each in replayed]
 
 
-def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, screenshots: Path) -> None:
+def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, folder: Path, screenshots: Path) -> None:
     run = start_run("slow", day=1)
     open_page(browser, run)
     # Before: nothing is planned, and that is said; then the graph grows without a reload.
@@ -109,28 +109,46 @@ def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, sc
     assert "?" not in texts(browser, ".box .fan-out")
     assert browser.execute_script("return window.sameDocument") is True
     assert "3 of 3 vertices decided" in texts(browser, "#live")[0]  # told to screen readers
+    view = recorded(folder, run, "job").region("work")
+    waits = [subtask.waited for subtask in view.subtasks]
+    assert all(waited is not None and 0 < waited < 600 for waited in waits)
+    # Who ended it, worker or triggerer, makes no difference to the link.
+    for index in range(len(view.subtasks)):
+        path = f"/dags/slow/dagRuns/{run.run_id}/taskInstances/job.work.run/links"
+        links = run.airflow.api.request("GET", path, params={"map_index": index})["extra_links"]
+        assert links["Adaptive plan"] == f"{run.plan}?region=work&subtask={index}"
 
 
+@pytest.fixture(scope="package")
+def failed(start_run: StartRun) -> dict[str, WatchedRun]:
+    """Two runs of the same fault side by side: noticed in the worker, and in the triggerer."""
+    runs = {place: start_run(dag_id, day=2) for place, dag_id in (("worker", "broken"), ("triggerer", "broken_late"))}
+    assert {run.wait() for run in runs.values()} == {"failed"}
+    return runs
+
+
+@pytest.mark.parametrize("place", ["worker", "triggerer"])
 def test_which_range_failed_why_and_how_big_is_there_when_the_tab_opens(
-    browser: Any, start_run: StartRun, folder: Path, screenshots: Path
+    place: str, browser: Any, failed: dict[str, WatchedRun], folder: Path, screenshots: Path
 ) -> None:
-    run = start_run("broken", day=2)
-    assert run.wait() == "failed"
+    run = failed[place]
     open_tab(browser, run)
     view = recorded(folder, run, "job").region("work")
-    (failed,) = [subtask for subtask in view.subtasks if subtask.attempt is None]
+    (lost,) = [subtask for subtask in view.subtasks if subtask.attempt is None]
+    log = run.airflow.api.task_log(run.dag_id, run.run_id, "job.work.run", map_index=lost.index)
+    assert ("the triggerer takes over" in log) is (place == "triggerer")
     (heading,) = texts(browser, ".failure h2")
-    assert heading == f"work: subtask {failed.index} failed"
-    assert f"subpartitions {failed.subpartitions}" in texts(browser, ".failure p")[0]
+    assert heading == f"work: subtask {lost.index} failed"
+    assert f"subpartitions {lost.subpartitions}" in texts(browser, ".failure p")[0]
     wait_for(browser, "document.querySelector('.failure .why')?.textContent.includes('credit line')")
     assert "customer 13 has no credit line" in texts(browser, ".failure .why")[0]
     assert "?" in texts(browser, ".box .fan-out")  # what comes after it was never decided
     browser.switch_to.default_content()
-    browser.save_screenshot(str(screenshots / "adaptive-plan-failed.png"))
+    browser.save_screenshot(str(screenshots / f"adaptive-plan-failed-{place}.png"))
     enter_tab(browser)
     browser.find_element("css selector", ".failure .links a:last-child").click()
     browser.switch_to.default_content()
-    wait_for(browser, f"location.pathname.endsWith('/tasks/job.work.run/mapped/{failed.index}')")
+    wait_for(browser, f"location.pathname.endsWith('/tasks/job.work.run/mapped/{lost.index}')")
 
 
 def test_a_task_instance_links_to_its_own_subtask(browser: Any, finished: WatchedRun) -> None:

@@ -1,4 +1,7 @@
-"""Jobs to be looked at: one that takes its time, one that fails in a single subtask, one that nobody may see."""
+"""Jobs to be looked at: one that takes its time, two that fail in a single subtask, one that nobody may see.
+
+Of the two that fail one does so in its worker, the other after it was handed over to the triggerer.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,14 @@ def refuse(orders: DataFrame) -> DataFrame:
     return orders.withColumn("limit", sf.when(sf.col("customer_id") == 13, refused).otherwise(sf.col("amount")))
 
 
-for name, transform in (("slow", nap), ("broken", refuse), ("secret", keep)):
+for name, transform, defer_after in (
+    ("slow", nap, 10.0),
+    ("broken", refuse, 60.0),
+    ("broken_late", refuse, 0.2),
+    ("secret", keep, 10.0),
+):
     with DAG(name, schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), catchup=False):
-        with AdaptiveSparkJob("job"):
+        with AdaptiveSparkJob("job", defer_after=defer_after):
             orders = AdaptiveSparkOperator(task_id="orders", source=Files(f"{LAKE}/orders/ds={DAY}"), transform=keep)
             work = AdaptiveSparkOperator(
                 task_id="work", inputs={"orders": orders.hash("customer_id")}, transform=transform
