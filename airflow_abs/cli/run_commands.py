@@ -8,7 +8,7 @@ from pathlib import Path
 _RUN_HELP = (
     "folder (or URI) of a run or of one job in it; or dag_id/run_id, dag_id/run_id/job, or a dag_id for its newest run"
 )
-_EXCHANGE_HELP = "root of the exchange (default: the environment's AIRFLOW__ADAPTIVE_SPARK__EXCHANGE)"
+_EXCHANGE_HELP = "root of the exchange (default: the one that this host's Airflow is configured with)"
 
 _EXPLAIN_EXAMPLES = """examples:
   airflow-abs explain daily_revenue --exchange s3://scratch/exchange        the newest run of a DAG

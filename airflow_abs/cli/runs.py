@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
+from airflow_abs.cli.exchange_root import VARIABLE, find_exchange, open_exchange, open_uri
 from airflow_abs.cli.tables import Column, Table, show
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.locations import ExchangePath
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.run_list import HeldRun, folder_of, list_runs
 from airflow_abs.exchange.run_view import read_decisions
-
-EXCHANGE_VARIABLE = "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE"
 
 
 def show_runs(exchange: str | None, *, as_json: bool) -> int:
@@ -51,47 +48,20 @@ def find_folders(run: str, exchange: str | None) -> list[JobFolder]:
     Args:
         run: path or URI of a job's or a run's folder; or dag_id/run_id, dag_id/run_id/job, or dag_id for its newest
             run, with an exchange.
-        exchange: its root; by default the one of the environment.
+        exchange: its root; by default the one that this host's Airflow is configured with.
 
     Raises:
         ValueError: nothing is found; says where it was looked for.
     """
-    if exchange is None and (found := _at_path(_open(run))):
+    if exchange is None and (found := _at_path(open_uri(run))):
         return found
-    root = _root(exchange)
+    root = find_exchange(exchange)
     if root is None:
         raise ValueError(
             f"run {run!r}: no such folder of a run, and no exchange to look in; name the folder, or give dag_id/run_id "
-            f"with --exchange (or set {EXCHANGE_VARIABLE})"
+            f"with --exchange (or set {VARIABLE})"
         )
     return _below(run, root)
-
-
-def open_exchange(exchange: str | None) -> ExchangePath:
-    """The root that is given, else that of the environment.
-
-    Raises:
-        ValueError: there is none.
-    """
-    root = _root(exchange)
-    if root is None:
-        raise ValueError(f"no exchange is given; name it with --exchange, or set {EXCHANGE_VARIABLE}")
-    return root
-
-
-def _root(exchange: str | None) -> ExchangePath | None:
-    given = exchange or os.environ.get(EXCHANGE_VARIABLE)
-    return _open(given) if given else None
-
-
-def _open(path: str) -> ExchangePath:
-    if "://" not in path:
-        return Path(path).absolute()
-    if path.startswith("file://"):
-        return Path(path.removeprefix("file://"))
-    from upath import UPath
-
-    return UPath(path)
 
 
 def _at_path(path: ExchangePath) -> list[JobFolder]:

@@ -102,7 +102,11 @@ def test_ids_with_slashes_are_found(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["explain", "nix"], "run 'nix': no such folder of a run, and no exchange to look in; name the folder, or"),
         (["explain", "nix", "--exchange", "."], "run 'nix': not in the exchange "),
         (["explain", "nix.py"], "nix.py: no such file; expected a DAG file"),
-        (["runs"], "no exchange is given; name it with --exchange, or set AIRFLOW__ADAPTIVE_SPARK__EXCHANGE"),
+        (
+            ["runs"],
+            "no exchange is given; name it with --exchange, or set AIRFLOW__ADAPTIVE_SPARK__EXCHANGE or [adaptive_",
+        ),
+        (["runs", "--exchange", "nofs://x/y"], "exchange nofs://x/y: cannot be opened here (ValueError: "),
     ],
 )
 def test_a_run_that_is_not_there_is_told_in_one_line(

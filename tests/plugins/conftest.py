@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ def airflow(folder: Path) -> Iterator[AirflowServices]:
     for file in (EXAMPLES / "daily_revenue.py", HERE / "dags" / "watched.py"):
         shutil.copy(file, folder / "dags")
     environment = example_environment(folder, TARGET_BYTES) | {
-        "PYTHONPATH": str(HERE / "rights"),
+        "PYTHONPATH": os.pathsep.join([str(HERE / "rights"), str(HERE.parents[1])]),  # this tree, wherever it is
         "AIRFLOW__CORE__AUTH_MANAGER": "keeper_of_secrets.KeeperOfSecrets",
     }
     with AirflowServices(folder / "airflow", folder / "dags", env=environment) as services:

@@ -71,7 +71,8 @@ def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
     assert names == ["orders", "customers", "enriched", "by_region"]
     assert sorted(texts(browser, ".box .vertex")) == sorted(names)
     assert sorted(texts(browser, ".box .fan-out")) == sorted(f"\N{MULTIPLICATION SIGN}{count}" for count in counts)
-    assert sorted(texts(browser, ".edge-label text:not(.size)")) == ["broadcast", "hash(customer_id)", "hash(region)"]
+    assert sorted(texts(browser, ".edge-label .kind")) == ["broadcast", "hash", "hash"]
+    assert sorted(texts(browser, ".edge-label .keys")) == ["customer_id", "region"]
     cells = [
         browser.execute_script(f"return document.querySelectorAll('[data-region={n}] .cell').length") for n in names
     ]

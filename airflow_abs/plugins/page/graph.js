@@ -65,11 +65,13 @@ function drawEdge(drawing, region, edge, places, entry) {
   // The middle of the curve between neighbouring layers; right before the consumer for longer ones.
   const near = x2 - x1 <= BOX.across + 4;
   const x = near ? (x1 + x2) / 2 : x2 - BOX.across / 2, y = near ? (y1 + y2) / 2 : y2;
-  const size = known ? bytes(edge.bytes) : "?", how = shorten(edge.how, 18), wide = 6.4 * Math.max(how.length, size.length) + 6;
+  const size = known ? bytes(edge.bytes) : "?", keys = edge.keys.length ? shorten(edge.keys.join(", "), 15) : null;
+  const lines = [["kind", edge.kind], ["keys", keys], ["size", size]].filter(([, text]) => text !== null);
+  const wide = 6.6 * Math.max(...lines.map(([, text]) => text.length)) + 8, tall = 15 * lines.length + 2;
   const told = `${edge.vertex} to ${edge.name}: ${edge.how}${known ? `, ${size}` : ""}`;
   return s("g", { class: "edge-label", role: "img", "aria-label": told }, s("title", null, told),
-    s("rect", { x: x - wide / 2, y: y - 17, width: wide, height: 34 }),
-    s("text", { x, y: y - 4 }, how), s("text", { x, y: y + 11, class: "size" }, size));
+    s("rect", { x: x - wide / 2, y: y - tall / 2, width: wide, height: tall }),
+    ...lines.map(([name, text], row) => s("text", { x, y: y - tall / 2 + 12.5 + 15 * row, class: name }, text)));
 }
 
 function drawBox(region, at, choose) {
@@ -91,7 +93,8 @@ function drawBox(region, at, choose) {
   box.append(s("rect", { x: left, y: 63, width: whole, height: 5, rx: 2.5, class: "fill-waiting" }));
   for (const state of SHARES) {
     const part = subtasks.length ? (whole * counts[state]) / subtasks.length : 0;
-    if (part && state !== "waiting") box.append(s("rect", { x: left, y: 63, width: part, height: 5, rx: 2.5, class: `fill-${state}` }));
+    const shown = state === "failed" ? Math.max(part, 6) : part; // one of a thousand is seen too
+    if (part && state !== "waiting") box.append(s("rect", { x: Math.min(left, 12 + whole - shown), y: 63, width: shown, height: 5, rx: 2.5, class: `fill-${state}` }));
     left += part;
   }
   return box;
