@@ -98,7 +98,7 @@ def _fill_slots(decided: int, slots: int, most: int, clamps: list[Clamp]) -> int
     filled = waves * slots
     if filled == decided or filled > most or not 1 < waves <= _FEW_WAVES:
         return decided
-    clamps.append(Clamp("slots", decided, slots, filled))
+    clamps.append(Clamp("slots per wave", decided, slots, filled))
     return filled
 
 

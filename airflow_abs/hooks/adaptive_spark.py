@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+import weakref
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 
     from airflow_abs.spark.embedded_state import EmbeddedSettings
     from airflow_abs.spark.endpoint import ConnectEndpoint
+
+
+_ENDPOINT_SECONDS = 5.0
+_endpoints: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, tuple[ConnectEndpoint, float]]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 class AdaptiveSparkHook(SparkConnectHook):
@@ -37,9 +45,15 @@ class AdaptiveSparkHook(SparkConnectHook):
         return self._endpoint(connection)
 
     async def aget_endpoint(self) -> ConnectEndpoint:
-        """For event loops: nothing blocks."""
-        connection = await self.aget_connection(self._conn_id)
-        return await asyncio.to_thread(self._endpoint, connection)
+        """For event loops: nothing blocks. The answer is kept for some seconds: a triggerer asks for hundreds of
+        subtasks, and each time costs a request to Airflow and a look at the embedded server."""
+        known = _endpoints.setdefault(asyncio.get_running_loop(), {})
+        endpoint, until = known.get(self._conn_id, (None, 0.0))
+        if endpoint is None or until < time.monotonic():
+            connection = await self.aget_connection(self._conn_id)
+            endpoint = await asyncio.to_thread(self._endpoint, connection)
+            known[self._conn_id] = endpoint, time.monotonic() + _ENDPOINT_SECONDS
+        return endpoint
 
     def _endpoint(self, connection: Connection) -> ConnectEndpoint:
         from airflow_abs.spark.embedded import ensure_embedded_server

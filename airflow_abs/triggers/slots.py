@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 
 from airflow_abs.core.slot_pool import Grant, SlotAction, SlotDemand, SlotPool
 from airflow_abs.spark.errors import ResourcesError, SparkOperationError
+from airflow_abs.spark.operations import derive_id
 
 log = logging.getLogger(__name__)
 
@@ -77,13 +78,13 @@ class SlotQueue:
         place: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         if is_running:
             ticket, actions = self._pool.take_over(demand, self._now()), list[SlotAction]()
+            place.set_result("it runs already")
         else:
             ticket, actions = self._pool.enter(demand, self._now())
         self._places[ticket] = place
         self._act(actions)
         try:
-            if not is_running:
-                await self._wait(ticket, place)
+            await self._wait(ticket, place)
             yield
         finally:
             if self._places.pop(ticket, None) is not None:
@@ -174,11 +175,11 @@ def open_slots(conn_id: str, fixed: int | None) -> SlotQueue:
 
 
 class _CapacityReader:
-    """Asks the Spark server of a connection, in a session of its own; another one after an error."""
+    """Asks the Spark server of a connection, in one session for all who ask; in another one after an error."""
 
     def __init__(self, conn_id: str) -> None:
         self._conn_id = conn_id
-        self._session_id = str(uuid.uuid4())
+        self._session_id = derive_id("slots", conn_id)
 
     async def __call__(self) -> int:
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook

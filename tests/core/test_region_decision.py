@@ -211,7 +211,7 @@ def test_few_waves_are_filled(needed: int, used: int) -> None:
 
 def test_filling_slots_is_explained_and_keeps_the_bounds() -> None:
     decision = decide_region("r", [hash_input((1,) * 18)], [], RegionOptions(2, slots=8))
-    assert decision.reason == "18 B over a target of 2 B -> 16 subtasks; slots 8 raises 9 to 16"
+    assert decision.reason == "18 B over a target of 2 B -> 16 subtasks; slots per wave 8 raises 9 to 16"
     assert (
         decide_region("r", [hash_input((1,) * 18)], [], RegionOptions(2, slots=8, max_parallelism=15)).parallelism == 9
     )

@@ -189,6 +189,15 @@ def test_what_waiting_cannot_help_is_raised_at_once(error: Exception) -> None:
 
 
 @in_a_loop
+async def test_what_runs_keeps_its_slot_when_the_cluster_lets_nobody_else_in() -> None:
+    queue = SlotQueue("spark", Cluster(ConnectAccessDeniedError("wrong token")))
+    async with queue.slot(demand(), is_running=True):
+        with pytest.raises(ConnectAccessDeniedError):
+            async with queue.slot(demand()):
+                pytest.fail("there is no slot")
+
+
+@in_a_loop
 async def test_who_names_the_same_cluster_shares_its_slots() -> None:
     assert open_slots("spark", 2) is open_slots("spark", 2)
     assert open_slots("spark", 3) is not open_slots("spark", 2)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from airflow.sdk import Connection
+
+from airflow_abs.hooks import adaptive_spark
+from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+
+
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the connections that Airflow was asked for."""
+    asked: list[str] = []
+
+    async def get(conn_id: str) -> Connection:
+        asked.append(conn_id)
+        return Connection(conn_id=conn_id, conn_type="spark_connect", host=f"{conn_id}.example", port=15002)
+
+    monkeypatch.setattr(AdaptiveSparkHook, "aget_connection", staticmethod(get))
+    return asked
+
+
+def test_a_triggerer_asks_airflow_for_a_server_once_for_all_subtasks_of_some_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = asked_for(monkeypatch)
+
+    async def hosts() -> list[Any]:
+        names = ("one", "one", "two", "one")
+        return [(await AdaptiveSparkHook(name).aget_endpoint()).host for name in names]
+
+    assert asyncio.run(hosts()) == ["one.example", "one.example", "two.example", "one.example"]
+    assert asked == ["one", "two"]
+
+
+def test_the_answer_is_not_kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asked_for(monkeypatch)
+    monkeypatch.setattr(adaptive_spark, "_ENDPOINT_SECONDS", -1.0)
+
+    async def ask_twice() -> None:
+        for _ in range(2):
+            await AdaptiveSparkHook("one").aget_endpoint()
+
+    asyncio.run(ask_twice())
+    assert asked == ["one", "one"]
