@@ -27,16 +27,17 @@ class _Start:
 
     run: SubtaskRun
     wanted: int
-    record: TryRecord | None
+    record: TryRecord | None = None
 
     @property
     def is_running(self) -> bool:
         return self.record is not None and self.record.state == "running"
 
     @property
-    def has_slot(self) -> bool:
-        """What is running or done on Spark waits for nobody."""
-        return self.record is not None and self.record.state != "failed"
+    def needs_no_slot(self) -> bool:
+        """What is running or done on Spark waits for nobody, nor what another region does today."""
+        begun = self.record is not None and self.record.state != "failed"
+        return begun or "fused_into" in self.run.subtask
 
 
 class StartSubtaskTrigger(BaseTrigger):
@@ -95,7 +96,7 @@ class StartSubtaskTrigger(BaseTrigger):
                 start.wanted,
                 WaitOptions(self.resource_timeout, self.resource_stabilization),
             )
-            async with open_slots(self.conn_id, self.slots).slot(demand, is_running=start.has_slot):
+            async with open_slots(self.conn_id, self.slots).slot(demand, is_running=start.needs_no_slot):
                 self._running = SubtaskTrigger(**start.run.to_json(), deadline=self._deadline(start))
                 event = await self._running.end()
         except (SparkOperationError, ExchangeError) as error:
@@ -142,6 +143,9 @@ def look_up(run: SubtaskRun) -> _Start:
     from airflow_abs.exchange.plan import read_plan
 
     folder, index = run.folder, run.map_index
+    plan = read_plan(folder)
+    if into := plan.fused.get(run.region):
+        return _Start(replace(run, subtask={"index": 0, "subtasks": 1, "decision": "", "fused_into": into}), wanted=1)
     stored, digest = read_decision_and_digest(folder, run.region)
     count = stored.decision.parallelism
     if index >= count:
@@ -150,10 +154,9 @@ def look_up(run: SubtaskRun) -> _Start:
             f"all subtasks of {run.region}, so that they are mapped anew"
         )
     record = read_try(folder, run.region, index, run.attempt)
-    subtask = {"index": index, "subtasks": count, "decision": digest}
     return _Start(
-        run=replace(run, subtask=subtask),
-        wanted=min(count, read_plan(folder).slots or 1),
+        run=replace(run, subtask={"index": index, "subtasks": count, "decision": digest}),
+        wanted=min(count, plan.slots or 1),
         record=record if record is not None and record.decision == digest else None,
     )
 

@@ -14,6 +14,8 @@ from airflow.triggers.base import TaskSuccessEvent
 from airflow_abs.core.region_decision import RegionDecision
 from airflow_abs.exchange.errors import StaleManifestError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.plan import JobPlan
+from airflow_abs.exchange.store import write_json
 from airflow_abs.exchange.tries import TryRecord, read_try, write_try
 from airflow_abs.spark.errors import ResourcesError
 from airflow_abs.triggers import slots
@@ -56,19 +58,26 @@ def described(recorded: RecordedRun, index: int = 1, attempt: int = 1) -> Subtas
 def test_index_and_try_and_the_stored_decision_say_which_subtask_it_is(recorded: RecordedRun) -> None:
     start = look_up(described(recorded))
     assert start.run.subtask == {"index": 1, "subtasks": 3, "decision": recorded.stored["orders"].digest}
-    assert (start.wanted, start.record, start.has_slot) == (2, None, False)
+    assert (start.wanted, start.record, start.needs_no_slot) == (2, None, False)
 
 
 @pytest.mark.parametrize(
-    ("state", "decision", "has_slot"),
+    ("state", "decision", "needs_no_slot"),
     [("running", "", True), ("committed", "", True), ("failed", "", False), ("running", "other", False)],
 )
 def test_a_try_that_another_triggerer_began_keeps_its_slot(
-    recorded: RecordedRun, state: Any, decision: str, has_slot: bool
+    recorded: RecordedRun, state: Any, decision: str, needs_no_slot: bool
 ) -> None:
     digest = decision or recorded.stored["orders"].digest
     write_try(recorded.folder, "orders", 1, TryRecord(1, digest, 1, "", state, "", 5.0))
-    assert look_up(described(recorded)).has_slot is has_slot
+    assert look_up(described(recorded)).needs_no_slot is needs_no_slot
+
+
+def test_a_region_that_runs_inside_another_one_today_needs_no_slot_and_no_spark(recorded: RecordedRun) -> None:
+    write_json(recorded.folder.plan_path, JobPlan("id", (), {}, 2, "4.2.0", {"orders": "by_region"}).to_json())
+    start = look_up(described(recorded, index=0))
+    assert start.needs_no_slot
+    assert asyncio.run(start.run.run())["fused_into"] == "by_region"
 
 
 def test_an_index_that_the_decision_does_not_have_is_refused(recorded: RecordedRun) -> None:
