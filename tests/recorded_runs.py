@@ -185,6 +185,23 @@ def revenue_run(root: Path, run_id: str = "manual__2026-01-03", sizes: Sizes = s
     return run
 
 
+def wide_run(folder: JobFolder, subtasks: int) -> RecordedRun:
+    """The example DAG's four vertices; two of them with exactly so many subtasks."""
+    regions = [
+        MadeRegion("orders", files=(100,) * subtasks, parallelism=subtasks),
+        MadeRegion("customers", files=(700,)),
+        MadeRegion(
+            "enriched",
+            inputs={"orders": Partitioning.HASH, "customers": Partitioning.BROADCAST},
+            parallelism=subtasks,
+        ),
+        MadeRegion("by_region", inputs={"enriched": Partitioning.HASH}, sink="/mart/revenue", parallelism=2),
+    ]
+    run = RecordedRun(folder, regions, skewed, {**OPTIONS, "max_parallelism": subtasks})
+    run.write_plan()
+    return run
+
+
 def chain_run(root: Path, regions: int, subtasks: int) -> RecordedRun:
     """A source and a chain of hash edges, every region with exactly so many subtasks."""
     made = [MadeRegion("r00", files=(100,) * subtasks, parallelism=subtasks)]

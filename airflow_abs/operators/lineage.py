@@ -22,15 +22,11 @@ def read_lineage(folder: JobFolder, region: str) -> Any:
     run = read_run(folder)
     own = run.region(region)
     inputs = [Dataset(*split_uri(path)) for path in sorted(sources_of(run.plan, region))]
-    statistics = {
-        sink.vertex: OutputStatisticsOutputDatasetFacet(rowCount=rows, size=size)
-        for sink in own.planned.sinks
-        for rows, size in [written(own, sink.result)]
-    }
-    outputs = [
-        OutputDataset(*split_uri(sink.files.path), outputFacets={"outputStatistics": statistics[sink.vertex]})
-        for sink in own.planned.sinks
-    ]
+    outputs = []
+    for sink in own.planned.sinks:
+        rows, size, files = written(own, sink.result)
+        statistics = OutputStatisticsOutputDatasetFacet(rowCount=rows, size=size, fileCount=files)
+        outputs.append(OutputDataset(*split_uri(sink.files.path), outputFacets={"outputStatistics": statistics}))
     return OperatorLineage(inputs=inputs, outputs=outputs)
 
 
@@ -41,10 +37,10 @@ def sources_of(plan: JobPlan, region: str) -> set[str]:
     return paths.union(*(sources_of(plan, entry.region) for entry in planned.inputs))
 
 
-def written(region: RegionView, result: str) -> tuple[int, int]:
-    """Rows and bytes of one result over all subtasks."""
+def written(region: RegionView, result: str) -> tuple[int, int, int]:
+    """Rows, bytes and files of one result over all subtasks."""
     found = [manifest.results[result] for manifest in region.manifests.values() if result in manifest.results]
-    return sum(each.rows for each in found), sum(each.bytes for each in found)
+    return sum(each.rows for each in found), sum(each.bytes for each in found), sum(len(each.files) for each in found)
 
 
 def split_uri(path: str) -> tuple[str, str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from airflow_abs.exchange.replay import replay_run
 from airflow_abs.exchange.run_view import RunView, read_run
 from tests.plugins.conftest import StartRun, WatchedRun
 from tests.plugins.pages import WAIT, texts, wait_for
+from tests.recorded_runs import wide_run
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -214,6 +218,30 @@ def test_a_run_whose_data_is_gone_says_what_is_missing(browser: Any, start_run: 
     open_page(browser, run)
     assert f"{folder}/exchange/daily_revenue/day-0/revenue/plan.json" in texts(browser, ".missing p")[0]
     assert "no longer holds this run" in texts(browser, ".missing .hint")[0]
+
+
+def test_a_thousand_subtasks_come_through_the_api_server(
+    browser: Any, finished: WatchedRun, folder: Path, screenshots: Path
+) -> None:
+    """Rows of the database and files of the exchange, none of which anybody has read before. How long it took is kept
+    beside the screenshots; it says as much about the machine as about the page."""
+    airflow, counts = finished.airflow, {"orders": 1000, "customers": 1, "enriched": 1000, "by_region": 2}
+    widened = [f"revenue.{name}.run={count}" for name, count in counts.items()]
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("copy_run.py"))]
+    subprocess.run([*command, finished.dag_id, finished.run_id, "wide", *widened], env=airflow.env, check=True)
+    wide_run(JobFolder(folder / "exchange", finished.dag_id, "wide", "revenue"), 1000).run()
+    open_page(browser, WatchedRun(airflow, finished.dag_id, "wide"))
+    wait_for(browser, "performance.getEntriesByName('drawn').length")
+    for name, count in counts.items():
+        cells = f"document.querySelectorAll('[data-region={name}] .cell.done').length"
+        assert browser.execute_script(f"return {cells}") == count
+    browser.save_screenshot(str(screenshots / "thousand-in-airflow.png"))
+    figures = browser.execute_script(
+        "const [run] = performance.getEntriesByType('resource').filter((each) => each.name.includes('api/run'));"
+        "const [drawn] = performance.getEntriesByName('drawn');"
+        "return { answered_ms: run.responseEnd - run.startTime, drawn_ms: drawn.startTime }"
+    )
+    (screenshots / "thousand-in-airflow.json").write_text(json.dumps(figures))
 
 
 ROUTES = ("plan", "api/run", "api/history")
