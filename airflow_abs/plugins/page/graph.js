@@ -84,9 +84,10 @@ function drawBox(region, at, choose) {
   }, s("title", null, `${label}${region.reason ? `\n${arrow(region.reason)}` : ""}`),
     s("rect", { width: BOX.width, height: BOX.height, rx: 8 }));
   const names = region.vertices.length > 2 ? [region.vertices[0], `… ${region.vertices.at(-1)}`] : region.vertices;
-  names.forEach((name, row) => box.append(s("text", { x: 12, y: (names.length > 1 ? 24 : 32) + row * 17, class: "vertex" }, shorten(row ? `→ ${name}` : name, 17))));
+  const fan = decided ? `×${number(region.parallelism)}` : "?", most = Math.floor((BOX.width - 30 - 12.5 * fan.length) / 7.8); // letters beside it
+  names.forEach((name, row) => box.append(s("text", { x: 12, y: (names.length > 1 ? 24 : 32) + row * 17, class: "vertex" }, shorten(row ? `→ ${name}` : name, most))));
   box.append(
-    s("text", { x: BOX.width - 12, y: 33, class: "fan-out" }, decided ? `×${number(region.parallelism)}` : "?"),
+    s("text", { x: BOX.width - 12, y: 33, class: "fan-out" }, fan),
     s("text", { x: 12, y: 56, class: "read" }, names.length > 1 ? "" : decided ? `${bytes(region.bytes_in)} in` : "undecided"));
   let left = 12;
   const whole = BOX.width - 24;
