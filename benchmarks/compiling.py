@@ -16,7 +16,7 @@ from airflow_abs.spark.embedded import ensure_embedded_server, stop_embedded_ser
 from airflow_abs.spark.embedded_state import EmbeddedSettings
 from benchmarks.datasets import make_tables
 from benchmarks.workloads import WORKLOADS, Workload
-from tests.job_runner import plan_run
+from tests.job_runner import JobRun, plan_run
 
 ROUNDS = 5
 
@@ -37,7 +37,7 @@ def _measure(endpoint: Any, folder: Path, workload: Workload) -> dict[str, float
     seconds = []
     for number in range(ROUNDS + 1):
         started = time.monotonic()
-        _plan(endpoint, folder, workload, data, f"{workload.name}-{number}")
+        plan_workload(endpoint, folder, workload, data, f"{workload.name}-{number}")
         seconds.append(time.monotonic() - started)
     middle = statistics.median(seconds[1:])
     regions = len(workload.steps)
@@ -49,7 +49,8 @@ def _measure(endpoint: Any, folder: Path, workload: Workload) -> dict[str, float
     }
 
 
-def _plan(endpoint: Any, folder: Path, workload: Workload, data: Path, run_id: str) -> None:
+def plan_workload(endpoint: Any, folder: Path, workload: Workload, data: Path, run_id: str, **options: Any) -> JobRun:
+    """What the `plan` task does, in this process."""
     vertices = [
         JobVertex(step.name, has_source=bool(step.source), has_sink=step is workload.last) for step in workload.steps
     ]
@@ -68,4 +69,4 @@ def _plan(endpoint: Any, folder: Path, workload: Workload, data: Path, run_id: s
         )
         for step in workload.steps
     ]
-    plan_run(endpoint, folder / "exchange", vertices, edges, programs, run_id=run_id)
+    return plan_run(endpoint, folder / "exchange", vertices, edges, programs, run_id=run_id, **options)
