@@ -27,12 +27,14 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One transform. It reads either the table `source` or the outputs of other steps, by input name."""
+    """One transform. It reads either the table `source` or the outputs of other steps, by input name; `join` says which
+    join of its two inputs it is, if it is nothing else."""
 
     name: str
     transform: Callable[..., Any]
     source: str = ""
     inputs: Mapping[str, Read] = field(default_factory=dict)
+    join: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,7 @@ def _sales(name: str, customer: str, enrich: Callable[..., Any], join: str) -> W
                 "enriched",
                 enrich,
                 inputs={"sales": Read("sales", ("customer_id",)), "customers": Read("customers", ("c_custkey",))},
+                join=join,
             ),
             Step(
                 "by_nation",
@@ -161,7 +164,7 @@ def _sales(name: str, customer: str, enrich: Callable[..., Any], join: str) -> W
         ),
         f"""SELECT c_nationkey, c_mktsegment, count(*) AS sales, sum(amount)::DECIMAL(25,2) AS amount,
                    max(quantity) AS largest
-            FROM sales {join} JOIN customer ON customer_id = c_custkey WHERE amount > 0 GROUP BY ALL""",  # noqa: S608
+            FROM sales {join.upper()} JOIN customer ON customer_id = c_custkey WHERE amount > 0 GROUP BY ALL""",  # noqa: S608
     )
 
 
@@ -169,13 +172,13 @@ HOT_KEY = _sales(
     "hot_key",
     f"CASE WHEN {_CHANCE} < 400 THEN {HOT_CUSTOMER}::BIGINT ELSE o_custkey END",
     transforms.sales_of_customers,
-    "",
+    "inner",
 )
 NULL_KEY = _sales(
     "null_key",
     f"CASE WHEN {_CHANCE} >= {10 * NULL_PERCENT:.0f} THEN o_custkey END",
     transforms.all_sales,
-    "LEFT",
+    "left",
 )
 
 WORKLOADS: Mapping[str, Workload] = {each.name: each for each in (CHAIN, Q18, NULL_KEY, HOT_KEY)}

@@ -40,6 +40,7 @@ def ours(workload: Workload, **options: Any) -> None:
                 transform=step.transform,
                 source=Files(f"{DATA}/{workload.name}/{step.source}") if step.source else None,
                 inputs=inputs,
+                join=step.join,
                 sink=Files(f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}") if step is workload.last else None,
                 retry_delay=RETRIES["retry_delay"],
             )
