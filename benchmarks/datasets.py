@@ -22,8 +22,11 @@ FILE_BYTES = 64 * 1024 * 1024
 TPCH_TABLES = ("orders", "lineitem", "customer")
 
 
-def make_tables(root: Path, workload: Workload, scale: float) -> Path:
-    """The workload's folder, made if it is not there; `scale` is TPC-H's (1: 6 million line items)."""
+def make_tables(root: Path, workload: Workload, scale: float, file_bytes: int = FILE_BYTES) -> Path:
+    """The workload's folder, made if it is not there; `scale` is TPC-H's (1: 6 million line items).
+
+    A file may be larger than `file_bytes` by one row group.
+    """
     folder = root / f"{scale:g}" / workload.name
     if folder.exists():
         return folder
@@ -36,7 +39,7 @@ def make_tables(root: Path, workload: Workload, scale: float) -> Path:
         for table, query in workload.tables.items():
             (made / table).mkdir(parents=True)
             connection.execute(
-                f"COPY ({query}) TO '{made}/{table}' (FORMAT parquet, COMPRESSION snappy, FILE_SIZE_BYTES {FILE_BYTES})"
+                f"COPY ({query}) TO '{made}/{table}' (FORMAT parquet, COMPRESSION snappy, FILE_SIZE_BYTES {file_bytes})"
             )
         made.rename(folder)  # whole or not at all
     return folder

@@ -26,7 +26,7 @@ def run() -> list[dict[str, float | str]]:
         try:
             endpoint = ensure_embedded_server(folder / "spark", settings=EmbeddedSettings(idle_seconds=600))
             for workload in WORKLOADS.values():
-                data = make_tables(folder, workload, SCALE)
+                data = make_tables(folder, workload, SCALE, TARGET_BYTES)
                 options = {"max_parallelism": SUBPARTITIONS, "target_bytes": TARGET_BYTES, "slots": None}
                 job = plan_workload(endpoint, folder, workload, data, workload.name, **options)
                 for step in workload.steps[:-1]:
