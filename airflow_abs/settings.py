@@ -29,6 +29,7 @@ DEFAULTS: dict[str, str] = {
     "start_from_trigger": "False",
     "resource_timeout": "300",
     "resource_stabilization": "10",
+    "stall_after": "600",
     "embedded_folder": "",
 }
 """Every option of the section with its default, as Airflow stores it."""
@@ -47,6 +48,7 @@ DESCRIPTIONS: dict[str, str] = {
     "start_from_trigger": "Run subtasks in the triggerer from their start, without workers and Airflow's pools.",
     "resource_timeout": "start_from_trigger: seconds to wait for a cluster without any slot; negative: without end.",
     "resource_stabilization": "start_from_trigger: seconds to wait for more slots than there are, before going on.",
+    "stall_after": "Seconds without any progress on Spark after which the log of a subtask warns, again and again.",
     "embedded_folder": "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
 }
 
@@ -68,6 +70,7 @@ class JobSettings:
     start_from_trigger: bool
     resource_timeout: float
     resource_stabilization: float
+    stall_after: float
 
     def options(self) -> dict[str, Any]:
         """The part that decides, as the plan stores it."""
@@ -100,6 +103,7 @@ def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
         start_from_trigger=_flag(values["start_from_trigger"]),
         resource_timeout=_seconds("resource_timeout", values["resource_timeout"]),
         resource_stabilization=_seconds("resource_stabilization", values["resource_stabilization"]),
+        stall_after=_seconds("stall_after", values["stall_after"]),
     )
     _check(settings)
     return settings
@@ -132,6 +136,8 @@ def _check(settings: JobSettings) -> None:
             "no exchange is set; give AdaptiveSparkJob(exchange='s3://bucket/exchange') or the Airflow option "
             f"[{SECTION}] exchange a path that Airflow and Spark both reach"
         )
+    if settings.stall_after <= 0:
+        raise InvalidValueError(f"stall_after is {settings.stall_after:g}; expected a number of seconds above 0")
     if settings.strategy not in ("balanced", "power_of_two"):
         raise InvalidValueError(f"strategy is {settings.strategy!r}; expected 'balanced' or 'power_of_two'")
     if settings.min_parallelism > settings.max_parallelism:

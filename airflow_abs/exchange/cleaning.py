@@ -20,7 +20,7 @@ from airflow_abs.exchange.paths import JobFolder
 _METADATA = {
     1: re.compile(r"plan\.json"),
     2: re.compile(r"decision\.json|step-\d+\.pb"),
-    3: re.compile(r"manifest\.json|try-\d+\.json"),
+    3: re.compile(r"manifest\.json|(try|recovery)-\d+\.json"),
 }
 
 
@@ -51,8 +51,9 @@ class ExpiredJob:
 def release_job(job: JobFolder, *, keep_metadata: bool = True) -> Deleted:
     """Delete a job's data files; a job folder that is not there is no error.
 
-    With `keep_metadata`, plan, templates, decisions, manifests and tries stay: for `explain` and `replay`, and for a
-    subtask that somebody clears afterwards (some KB; `gc` takes them later). Manifests then name files that are gone.
+    With `keep_metadata`, plan, templates, decisions, manifests, tries and recoveries stay: for `explain` and `replay`,
+    and for a subtask that somebody clears afterwards (some KB; `gc` takes them later). Manifests then name files that
+    are gone.
 
     Raises:
         ExchangeUnreachableError: the storage refuses to list or delete; run it again.

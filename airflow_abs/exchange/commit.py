@@ -27,7 +27,10 @@ __all__ = ["CommitMode", "Publication", "StagedFile", "publish", "read_commit", 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a run has in its target; `changed` is False if an earlier try had published it already."""
+    """What a run has in its target; `changed` is False if an earlier try had published it already.
+
+    `replaced` are the identities of other runs whose files are gone with this publication.
+    """
 
     target: str
     identity: str
@@ -35,6 +38,7 @@ class Publication:
     rows: int
     bytes: int
     changed: bool
+    replaced: tuple[str, ...] = ()
 
 
 def publish(
@@ -79,6 +83,7 @@ def publish(
         rows=sum(file.rows for file in files),
         bytes=sum(file.bytes for file in files),
         changed=plan.changes,
+        replaced=plan.replaces,
     )
 
 

@@ -80,7 +80,8 @@ class PublicationPlan:
     """What has to change, all names relative to the target.
 
     `record` is the one afterwards; `put` are staged files with their new names, `drop` existing ones that must go.
-    `keeps_others` says whether files that are neither put nor dropped stay. Without `changes` all is done already.
+    `keeps_others` says whether files that are neither put nor dropped stay. `replaces` are the identities of other runs
+    whose files go. Without `changes` all is done already.
     """
 
     entry: CommitEntry
@@ -89,6 +90,7 @@ class PublicationPlan:
     drop: frozenset[str] = frozenset()
     keeps_others: bool = True
     changes: bool = True
+    replaces: tuple[str, ...] = ()
 
 
 def staged_files(job: JobFolder, manifests: Iterable[Manifest], result: str) -> list[StagedFile]:
@@ -147,7 +149,8 @@ def plan_publication(
             for file, name in put
         )
     drop = (present & mine if keeps_others else present) - {name for _, name in put}
-    return PublicationPlan(entry, CommitRecord((*others, entry)), put, drop, keeps_others)
+    replaces = tuple(other.identity for other in record.entries if other not in others and other.identity != identity)
+    return PublicationPlan(entry, CommitRecord((*others, entry)), put, drop, keeps_others, replaces=replaces)
 
 
 def _entry_for(

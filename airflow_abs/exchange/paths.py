@@ -6,7 +6,7 @@
         <region>/decision.json
         <region>/subtask-<k>/manifest.json
         <region>/subtask-<k>/try-<t>.json               what became of Airflow's try t
-        <region>/subtask-<k>/recovery-<n>.json          who recomputes lost files of it as attempt n
+        <region>/subtask-<k>/recovery-<n>.json          who recomputes, or recomputed, lost files of it as attempt n
         <region>/subtask-<k>/attempt-<n>/<result>/part-*
         <region>/subtask-<k>/attempt-<n>/piece-<p>/<result>/part-*     of an attempt that was split
 

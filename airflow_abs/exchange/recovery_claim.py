@@ -29,7 +29,8 @@ class RecoveryClaim:
     """A recovery under way. `attempt` is what it writes; `until` is the end of the lease in epoch seconds.
 
     `region`, `index` and `decision` say what is recomputed. `inputs` says which attempts of its own producers it reads,
-    "" until it knows. `ended` says that its holder gave up: the next one starts at once, under another attempt.
+    "" until it knows. `ended` says that its holder is done or gave up: the next one starts at once, under another
+    attempt. `recomputed_bytes` is what it had again, 0 until then.
     """
 
     owner: str
@@ -40,6 +41,7 @@ class RecoveryClaim:
     until: float
     inputs: str = ""
     ended: bool = False
+    recomputed_bytes: int = 0
 
     @staticmethod
     def from_json(payload: Mapping[str, Any], where: str) -> RecoveryClaim:
@@ -53,6 +55,7 @@ class RecoveryClaim:
             until=fields.number("until"),
             inputs=fields.text("inputs"),
             ended=bool(payload.get("ended")),
+            recomputed_bytes=fields.integer("recomputed_bytes"),
         )
 
 
@@ -100,19 +103,23 @@ def renew_claim(folder: JobFolder, claim: RecoveryClaim, now: float) -> Recovery
     return renewed
 
 
-def end_claim(folder: JobFolder, claim: RecoveryClaim) -> None:
+def end_claim(folder: JobFolder, claim: RecoveryClaim, recomputed_bytes: int = 0) -> None:
     """Let the claim go; its attempt number stays used."""
     path = folder.recovery_path(claim.region, claim.index, claim.attempt)
-    write_atomic(path, _content(replace(claim, until=0.0, ended=True)))
+    write_atomic(path, _content(replace(claim, until=0.0, ended=True, recomputed_bytes=recomputed_bytes)))
 
 
 def find_claims(folder: JobFolder, owner: str) -> list[RecoveryClaim]:
     """The claims of a reader that are not ended, and those of the recoveries that are part of them."""
+    return [claim for claim in list_claims(folder) if not claim.ended and f"{claim.owner} <".startswith(f"{owner} <")]
+
+
+def list_claims(folder: JobFolder) -> list[RecoveryClaim]:
+    """Every recovery of the run, those that ended too: also of what was lost again later."""
     location = locate(folder.path)
     location.forget_listings()
     names = sorted(str(name) for name in location.fs.glob(f"{location.path}/*/subtask-*/recovery-*.json"))
-    claims = [claim for name in names if (claim := _read(location.at(name))) is not None]
-    return [claim for claim in claims if not claim.ended and f"{claim.owner} <".startswith(f"{owner} <")]
+    return [claim for name in names if (claim := _read(location.at(name))) is not None]
 
 
 def read_claim(folder: JobFolder, region: str, index: int, attempt: int) -> RecoveryClaim | None:

@@ -20,7 +20,7 @@ def publish_sink(
     """Publish what all subtasks of the region's decision wrote for one sink; a repetition changes nothing.
 
     Returns:
-        the `Publication` as plain values: target, identity, files, rows, bytes, changed.
+        the `Publication` as plain values: target, identity, files, rows, bytes, changed, replaced.
 
     Raises:
         MissingFileError: a subtask has not committed.

@@ -38,6 +38,8 @@ class CommitOperator(JobTask):
             self.log.info(
                 "published %s: %d files, %d rows, %d bytes", vertex, sizes["files"], sizes["rows"], sizes["bytes"]
             )
+            if sizes["replaced"]:
+                self.log.info("this replaced what %s had published", ", ".join(sizes["replaced"]))
         for outlet in self.outlets:
             extra: dict[str, Any] = {"run_id": folder.run_id, "date": _date(context), "sinks": published}
             context["outlet_events"][outlet].extra = extra

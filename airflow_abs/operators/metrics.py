@@ -6,15 +6,17 @@ lists them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from airflow_abs.core.region_decision import RegionDecision
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.recovery_claim import list_claims
 from airflow_abs.exchange.run_view import RegionView, RunView
 
 PREFIX = "adaptive_spark"
 _REPEATED = 1000
-"""Attempts above this number repeated an earlier one inside the same try, because its results were lost."""
+"""Attempts above this number repeated an earlier one inside the same try, because something was lost."""
 
 
 def emit_decision(folder: JobFolder, decision: RegionDecision) -> None:
@@ -30,11 +32,13 @@ def emit_decision(folder: JobFolder, decision: RegionDecision) -> None:
 
 def emit_run(run: RunView) -> None:
     """What came of a job, region by region: emitted once, when the run's data is released or kept."""
+    recovered = [claim for claim in list_claims(run.folder) if claim.recomputed_bytes]
     for region in run.regions:
-        _emit_region(run.folder, region)
+        sizes = [claim.recomputed_bytes for claim in recovered if claim.region == region.name]
+        _emit_region(run.folder, region, sizes)
 
 
-def _emit_region(folder: JobFolder, region: RegionView) -> None:
+def _emit_region(folder: JobFolder, region: RegionView, recomputed: Sequence[int]) -> None:
     from airflow.sdk.observability import stats
 
     tags = _tags(folder, region.name)
@@ -47,8 +51,8 @@ def _emit_region(folder: JobFolder, region: RegionView) -> None:
     tries = [attempt // _REPEATED if attempt > _REPEATED else attempt for attempt in attempts]
     stats.incr(f"{PREFIX}.subtask.committed", len(committed), tags=tags)
     stats.incr(f"{PREFIX}.subtask.retries", sum(max(number - 1, 0) for number in tries), tags=tags)
-    repeated = sum(attempt % _REPEATED for attempt in attempts if attempt > _REPEATED)
-    stats.incr(f"{PREFIX}.subtask.recomputations", repeated, tags=tags)
+    stats.incr(f"{PREFIX}.subtask.recomputations", len(recomputed), tags=tags)
+    stats.incr(f"{PREFIX}.subtask.recomputed_bytes", sum(recomputed), tags=tags)
     stats.incr(f"{PREFIX}.subtask.rows", sum(subtask.rows or 0 for subtask in committed), tags=tags)
     stats.incr(f"{PREFIX}.subtask.bytes_out", sum(subtask.bytes_out or 0 for subtask in committed), tags=tags)
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.core.job_graph import JobGraph
+from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.files import Files
 from airflow_abs.operators.job_task import JobTask
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from airflow_abs.exchange.paths import JobFolder
+    from airflow_abs.spark.endpoint import ConnectEndpoint
 
 
 class PlanOperator(JobTask):
@@ -57,6 +62,7 @@ class PlanOperator(JobTask):
 
         folder = self.folder(context)
         endpoint = AdaptiveSparkHook(self.conn_id).get_endpoint()
+        self._end_earlier(endpoint, folder)
         with open_session(endpoint) as session:
             plan = plan_job(session, folder, self.graph, self._programs(), self.options, open_path)
         for region in plan.regions:
@@ -64,6 +70,19 @@ class PlanOperator(JobTask):
         for name, into in plan.fused.items():
             self.log.info("region %s is fused into %s: the job's sources are small today", name, into)
         return {"regions": [region.name for region in plan.regions], "slots": plan.slots, "spark": plan.spark_version}
+
+    def _end_earlier(self, endpoint: ConnectEndpoint, folder: JobFolder) -> None:
+        """What still runs of a run that was cleared: Airflow leaves the triggers of its subtasks alone until those are
+        queued again."""
+        from airflow_abs.spark.errors import SparkOperationError
+        from airflow_abs.spark.release import release_sessions
+
+        try:
+            self.log.info("cleared: ended %d Spark session(s)", asyncio.run(release_sessions(endpoint, folder)))
+        except MissingFileError:
+            return  # it was never planned before
+        except (ExchangeError, SparkOperationError) as error:
+            self.log.warning("could not end this run's Spark sessions: %s", error)
 
     def _programs(self) -> dict[str, Any]:
         from airflow_abs.spark.compile import VertexProgram

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
 
+from airflow_abs.core.errors import AdaptiveSchedulerError
 from airflow_abs.operators.restart_strategy import RestartStrategy
 
 if TYPE_CHECKING:
@@ -68,7 +69,13 @@ def _failures(context: Context, max_tries: int) -> tuple[list[int], str]:
     return sorted(failed), f"{instance.dag_id}/{instance.run_id}/{task.region}/{index}"
 
 
-# What pyspark's own client raises when its server goes away; their subclasses are users' mistakes.
+# Mistakes in code or data, in Python's words and ours: the same again. Storage clients raise others, or OSError.
+_MISTAKES = (
+    AdaptiveSchedulerError, ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError,
+    SyntaxError, TypeError, ValueError,
+)  # fmt: skip
+# What pyspark's own client raises when its server goes away; all its other errors are users' mistakes.
+_PYSPARK = "PySparkException"
 _SERVER_LOST = frozenset(
     {"SparkConnectGrpcException", "RetriesExceeded", "_InactiveRpcError", "_MultiThreadedRendezvous"}
 )
@@ -76,14 +83,24 @@ _HEAD_DELAY = timedelta(seconds=5)
 
 
 class HeadPolicy(RetryPolicy):
-    """For plan, decide, commit and release: tried again where the network or the storage failed, never for a mistake.
+    """For plan, decide, commit and release: soon again where the network or the storage failed, never for a mistake.
 
-    A worker that is killed is no exception, so no policy sees it: Airflow's `retries` alone decide then.
+    What neither says of itself whether it may pass nor is a mistake (an error of a storage client, of the system) is
+    left to Airflow's `retries` and `retry_delay`. So is a worker that is killed: no policy sees that.
     """
 
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
     ) -> RetryDecision:
-        if getattr(exception, "restartable", type(exception).__name__ in _SERVER_LOST):
-            return RetryDecision.retry(_HEAD_DELAY, f"{type(exception).__name__} may pass")
-        return RetryDecision.fail(f"{type(exception).__name__} would happen again")
+        name = type(exception).__name__
+        match getattr(exception, "restartable", True if name in _SERVER_LOST else None):
+            case True:
+                return RetryDecision.retry(_HEAD_DELAY, f"{name} may pass")
+            case None if not _is_mistake(exception):
+                return RetryDecision.default()
+        return RetryDecision.fail(f"{name} would happen again")
+
+
+def _is_mistake(exception: BaseException) -> bool:
+    """Without loading pyspark: its errors are told by name."""
+    return isinstance(exception, _MISTAKES) or _PYSPARK in {kind.__name__ for kind in type(exception).__mro__}

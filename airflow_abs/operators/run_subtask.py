@@ -17,6 +17,8 @@ from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, error_from_
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_abs.spark.endpoint import ConnectEndpoint
+
 
 _INTERRUPT_SECONDS = 30.0
 _DEADLINE_GRACE_SECONDS = 60.0
@@ -32,19 +34,29 @@ class RunSubtaskOperator(JobTask):
         region: name of the region.
         subtask: what `decide` returned for this map index.
         deferrable, defer_after: see above; seconds.
+        stall_after: seconds without progress after which the log warns.
     """
 
     ui_color = "#e6f4ea"
 
     def __init__(
-        self, *, region: str, subtask: dict[str, Any], deferrable: bool, defer_after: float, **kwargs: Any
+        self,
+        *,
+        region: str,
+        subtask: dict[str, Any],
+        deferrable: bool,
+        defer_after: float,
+        stall_after: float,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.region = region
         self.subtask = subtask
         self.deferrable = deferrable
         self.defer_after = defer_after
+        self.stall_after = stall_after
         self._run: SubtaskRun | None = None
+        self._endpoint: ConnectEndpoint | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.errors import ExchangeError
@@ -52,7 +64,9 @@ class RunSubtaskOperator(JobTask):
 
         self._run = self._describe(context)
         try:
-            return asyncio.run(self._await(self._run))
+            # Not in `_await`: Airflow's client that is cancelled while it asks may keep its lock; the task would hang.
+            self._endpoint = self._run.get_endpoint()
+            return asyncio.run(self._await(self._run, self._endpoint))
         except (SparkOperationError, ExchangeError) as error:
             self._raise(error)
         except TimeoutError:
@@ -82,13 +96,13 @@ class RunSubtaskOperator(JobTask):
 
     def on_kill(self) -> None:
         """Stop Spark too. The signal arrives inside the event loop of `execute`, so this takes a thread and a loop."""
-        if self._run is not None:
+        if self._run is not None and self._endpoint is not None:
             with ThreadPoolExecutor(1, thread_name_prefix="interrupt") as pool:
-                pool.submit(asyncio.run, self._run.interrupt()).result(timeout=_INTERRUPT_SECONDS)
+                pool.submit(asyncio.run, self._run.interrupt(self._endpoint)).result(timeout=_INTERRUPT_SECONDS)
 
-    async def _await(self, run: SubtaskRun) -> dict[str, Any]:
+    async def _await(self, run: SubtaskRun, endpoint: ConnectEndpoint | None) -> dict[str, Any]:
         async with asyncio.timeout(self.defer_after if self.deferrable else None):
-            return await run.run()
+            return await run.run(endpoint)
 
     def _describe(self, context: Context) -> SubtaskRun:
         instance = context["ti"]
@@ -103,6 +117,7 @@ class RunSubtaskOperator(JobTask):
             region=self.region,
             attempt=instance.try_number,
             subtask=self.subtask,
+            stall_after=self.stall_after,
             began=time.time(),
         )
 

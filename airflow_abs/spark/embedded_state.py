@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from airflow_abs.spark.endpoint import ConnectEndpoint
 
@@ -30,6 +31,8 @@ _POLL_SECONDS = 0.05
 
 class EmbeddedSparkError(RuntimeError):
     """The embedded Spark server cannot be started, stopped or used; the message says why."""
+
+    restartable: ClassVar[bool] = True  # memory or a port may be free again
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 MINIMUM_JAVA = 17
 # Spark starts the JVM with `--add-modules=jdk.incubator.vector`; some small runtimes leave it out.
@@ -18,6 +19,8 @@ _ANSWER_SECONDS = 30
 
 class JavaMissingError(RuntimeError):
     """No Java on this host that Spark can run on."""
+
+    restartable: ClassVar[bool] = False
 
 
 def find_java_home(environment: Mapping[str, str] | None = None, system_folder: Path = _SYSTEM_FOLDER) -> Path:

@@ -58,6 +58,7 @@ class Recovery:
     connection: Connection
     folder: JobFolder
     owner: str
+    on_progress: ProgressListener | None = None
 
     async def ensure_inputs(self, check: InputCheck) -> Inputs:
         """The manifests of all inputs, once every file that is to be read is in place.
@@ -93,11 +94,11 @@ class Recovery:
             ledger = _ClaimLedger(self.folder, claim)
             try:
                 async with ledger.kept():
-                    await self._recompute(lost, ledger)
+                    again = await self._recompute(lost, ledger)
             except Exception:
                 ledger.end()
                 raise
-            ledger.end()
+            ledger.end(again)
 
     async def _claim(self, lost: LostPartition) -> RecoveryClaim | None:
         """The right to recompute; None when somebody else has done it."""
@@ -137,7 +138,8 @@ class Recovery:
             stale = SubtaskAttempt(lost.region, lost.index, attempt, lost.decision)
             await interrupt_attempt(self.connection, self.folder, stale)
 
-    async def _recompute(self, lost: LostPartition, ledger: _ClaimLedger) -> None:
+    async def _recompute(self, lost: LostPartition, ledger: _ClaimLedger) -> int:
+        """Bytes of what was lost and is there again."""
         started = time.monotonic()
         attempt = SubtaskAttempt(lost.region, lost.index, ledger.claim.attempt, lost.decision)
         spec = await asyncio.to_thread(SubtaskSpec.load, self.folder, attempt)
@@ -157,9 +159,10 @@ class Recovery:
         if lost.manifest is not None:
             _check_same(lost, lost.manifest, manifest)
         await asyncio.to_thread(write_manifest, self.folder, manifest)
-        await written.execution.release()
         again = sum(manifest.results[name].bytes for name in lost.results or manifest.results)
+        await written.execution.release()
         log.warning("recomputed: %s, %s in %.1f s", attempt, format_bytes(again), time.monotonic() - started)
+        return again
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +187,6 @@ async def run_rounds(
     attempt: SubtaskAttempt,
     ledger: AttemptLedger,
     kept: Mapping[str, ResultManifest],
-    on_progress: ProgressListener | None = None,
 ) -> Written:
     """Run an attempt; when its input is lost meanwhile, have that again and start over under the next number."""
     check = InputCheck(spec)
@@ -195,7 +197,7 @@ async def run_rounds(
             await interrupt_attempt(recovery.connection, spec.folder, attempt)
             attempt = replace(attempt, attempt=number)
         work = await asyncio.to_thread(AttemptWork.of, spec, attempt, inputs, kept)
-        execution = AttemptExecution(recovery.connection, work, on_progress)
+        execution = AttemptExecution(recovery.connection, work, recovery.on_progress)
         try:
             results = await execution.run()
             if await asyncio.to_thread(still_whole, spec.folder, files_read(spec, inputs)):
@@ -242,8 +244,8 @@ class _ClaimLedger:
         self._renew()
         return number
 
-    def end(self) -> None:
-        end_claim(self.folder, self.claim)
+    def end(self, recomputed_bytes: int = 0) -> None:
+        end_claim(self.folder, self.claim, recomputed_bytes)
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:

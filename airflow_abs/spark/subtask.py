@@ -116,7 +116,7 @@ class _TryRun:
     record: TryRecord
     region: str
     index: int
-    earlier: Sequence[TryRecord]
+    tries: Sequence[TryRecord]
     on_progress: ProgressListener | None
     spec: SubtaskSpec | None = None
 
@@ -127,12 +127,16 @@ class _TryRun:
         region, index, number, decision = wanted.region, wanted.index, wanted.attempt, wanted.decision
         record = begin_try(folder, region, index, number, decision=decision, now=time.time())
         tries = read_tries(folder, region, index, below=number)
-        earlier = [entry for entry in tries if entry.decision == decision]
-        return cls(connection, folder, record, region, index, earlier, on_progress)
+        return cls(connection, folder, record, region, index, tries, on_progress)
 
     @property
     def attempt(self) -> SubtaskAttempt:
         return SubtaskAttempt(self.region, self.index, self.record.attempt, self.record.decision)
+
+    @property
+    def earlier(self) -> list[TryRecord]:
+        """The tries before under the same decision."""
+        return [entry for entry in self.tries if entry.decision == self.record.decision]
 
     @property
     def is_adopted(self) -> bool:
@@ -182,8 +186,8 @@ class _TryRun:
 
     async def _run(self) -> Written:
         assert self.spec is not None  # noqa: S101
-        recovery = Recovery(self.connection, self.folder, str(self.attempt))
-        return await run_rounds(recovery, self.spec, self.attempt, self, {}, self.on_progress)
+        recovery = Recovery(self.connection, self.folder, str(self.attempt), self.on_progress)
+        return await run_rounds(recovery, self.spec, self.attempt, self, {})
 
     async def _run_adopted(self) -> Written:
         try:
@@ -196,9 +200,10 @@ class _TryRun:
             return await self._run()
 
     async def _stop_earlier(self) -> None:
-        """What an earlier try left running on Spark would only take the cores away."""
-        for attempt in dict.fromkeys(entry.attempt for entry in self.earlier):
-            await interrupt_attempt(self.connection, self.folder, replace(self.attempt, attempt=attempt))
+        """What an earlier try left running on Spark would only take the cores away; under another decision, too."""
+        for attempt, decision in dict.fromkeys((entry.attempt, entry.decision) for entry in self.tries):
+            stale = replace(self.attempt, attempt=attempt, decision=decision)
+            await interrupt_attempt(self.connection, self.folder, stale)
 
     def explain(self, error: Exception) -> Exception:
         """The error with where it happened, and what can be done about it."""

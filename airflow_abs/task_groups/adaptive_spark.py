@@ -39,6 +39,7 @@ class AdaptiveSparkJob(TaskGroup):
             there are slots, instead of Airflow's pools.
         resource_timeout, resource_stabilization: with it, how many seconds to wait for a cluster that has no slot, and
             for one that has fewer than the job was planned for.
+        stall_after: seconds without any progress on Spark after which the log of a subtask warns.
         group: further arguments of `TaskGroup`, such as `default_args`.
 
     Raises:
@@ -64,6 +65,7 @@ class AdaptiveSparkJob(TaskGroup):
         start_from_trigger: bool | None = None,
         resource_timeout: float | None = None,
         resource_stabilization: float | None = None,
+        stall_after: float | None = None,
         restart_strategy: RestartStrategy | None = None,
         **group: Any,
     ) -> None:
@@ -85,6 +87,7 @@ class AdaptiveSparkJob(TaskGroup):
                 "start_from_trigger": start_from_trigger,
                 "resource_timeout": resource_timeout,
                 "resource_stabilization": resource_stabilization,
+                "stall_after": stall_after,
             }
         )
         self._vertices: list[AdaptiveSparkOperator] = []

@@ -164,6 +164,7 @@ class _Rendering:
             region=region.name,
             deferrable=self.settings.deferrable,
             defer_after=self.settings.defer_after,
+            stall_after=self.settings.stall_after,
             **(shown | arguments | ({"execution_timeout": None} if starts_in_triggerer else {})),
             **self.common,
         ).expand_kwargs(decide.output)

@@ -49,6 +49,7 @@ def start_from_trigger(run: Any, settings: JobSettings, common: Mapping[str, Any
             "slots": settings.slots,
             "resource_timeout": settings.resource_timeout,
             "resource_stabilization": settings.resource_stabilization,
+            "stall_after": settings.stall_after,
             "execution_timeout": None if limit is None else limit.total_seconds(),
         },
     )

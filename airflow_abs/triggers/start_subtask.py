@@ -50,10 +50,11 @@ class StartSubtaskTrigger(BaseTrigger):
         exchange: templated; Airflow renders it before `run`.
         slots: fixed number of slots; None to follow the Spark cluster.
         resource_timeout, resource_stabilization: see `core/resource_wait.py`; seconds.
+        stall_after: seconds without progress after which the log warns.
         execution_timeout: seconds that the subtask may have its slot; None for any.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - plain values: Airflow stores and renders them one by one
         self,
         *,
         conn_id: str,
@@ -63,6 +64,7 @@ class StartSubtaskTrigger(BaseTrigger):
         slots: int | None,
         resource_timeout: float,
         resource_stabilization: float,
+        stall_after: float,
         execution_timeout: float | None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -73,12 +75,13 @@ class StartSubtaskTrigger(BaseTrigger):
         self.slots = slots
         self.resource_timeout = resource_timeout
         self.resource_stabilization = resource_stabilization
+        self.stall_after = stall_after
         self.execution_timeout = execution_timeout
         self._running: SubtaskTrigger | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         names = ("conn_id", "exchange", "job", "region", "slots")
-        limits = ("resource_timeout", "resource_stabilization", "execution_timeout")
+        limits = ("resource_timeout", "resource_stabilization", "stall_after", "execution_timeout")
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {name: getattr(self, name) for name in (*names, *limits)},
@@ -124,6 +127,7 @@ class StartSubtaskTrigger(BaseTrigger):
             region=self.region,
             attempt=instance.try_number,
             subtask={"index": instance.map_index},
+            stall_after=self.stall_after,
         )
 
     def _deadline(self, start: _Start) -> float | None:

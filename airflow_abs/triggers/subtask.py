@@ -15,6 +15,7 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
 
 if TYPE_CHECKING:
+    from airflow_abs.spark.endpoint import ConnectEndpoint
     from airflow_abs.spark.subtask import SubtaskAttempt
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class SubtaskRun:
     region: str
     attempt: int
     subtask: Mapping[str, Any]
+    stall_after: float
     began: float | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -56,12 +58,25 @@ class SubtaskRun:
 
         return SubtaskAttempt(self.region, self.subtask["index"], self.attempt, self.subtask["decision"])
 
-    async def run(self) -> dict[str, Any]:
-        """Run it to its end and return what is pushed as XCom; cancelling leaves the Spark operation running."""
+    def get_endpoint(self) -> ConnectEndpoint | None:
+        """For workers, before any clock runs; None if there is nothing to do on Spark."""
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+
+        return None if "fused_into" in self.subtask else AdaptiveSparkHook(self.conn_id).get_endpoint()
+
+    async def aget_endpoint(self) -> ConnectEndpoint:
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+
+        return await AdaptiveSparkHook(self.conn_id).aget_endpoint()
+
+    async def run(self, endpoint: ConnectEndpoint | None = None) -> dict[str, Any]:
+        """Run it to its end and return what is pushed as XCom; cancelling leaves the Spark operation running.
+
+        Without `endpoint` it asks Airflow for the connection, which must not be cancelled in a worker.
+        """
         if into := self.subtask.get("fused_into"):
             log.info("nothing to do: %s runs inside %s today", self.region, into)
             return {"index": 0, "subtasks": 1, "decision": "", "fused_into": into, "results": {}}
-        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.spark.connection import open_connection
         from airflow_abs.spark.progress import ProgressLog, describe_outcome
         from airflow_abs.spark.subtask import report, run_subtask
@@ -69,28 +84,23 @@ class SubtaskRun:
 
         began = self.began or time.time()
         waited = max(0.0, began - self.subtask.get("ready", began))
-        endpoint = await AdaptiveSparkHook(self.conn_id).aget_endpoint()
+        progress = ProgressLog(_PROGRESS_SECONDS, self.stall_after)
+        endpoint = endpoint or await self.aget_endpoint()
         with subtask_span(self, began) as span:
-            async with open_connection(endpoint) as connection:
+            async with progress.watched(), open_connection(endpoint) as connection:
                 manifest = await run_subtask(
-                    connection,
-                    self.folder,
-                    self.subtask_attempt(),
-                    on_progress=ProgressLog(_PROGRESS_SECONDS),
-                    waited=waited,
+                    connection, self.folder, self.subtask_attempt(), on_progress=progress, waited=waited
                 )
             describe_committed(span, manifest)
         log.info("%s", describe_outcome(manifest))
         return report(manifest, self.subtask["subtasks"])
 
-    async def interrupt(self) -> None:
+    async def interrupt(self, endpoint: ConnectEndpoint | None = None) -> None:
         """Stop this try's Spark operations; those that are not running are left alone."""
-        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.spark.connection import open_connection
         from airflow_abs.spark.subtask import interrupt_subtask
 
-        endpoint = await AdaptiveSparkHook(self.conn_id).aget_endpoint()
-        async with open_connection(endpoint) as connection:
+        async with open_connection(endpoint or await self.aget_endpoint()) as connection:
             await interrupt_subtask(connection, self.folder, self.subtask_attempt())
 
 

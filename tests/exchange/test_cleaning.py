@@ -159,6 +159,22 @@ def test_expired_jobs_are_deleted_with_their_empty_parents(tmp_path: Path) -> No
     assert [path.name for path in (tmp_path / "d").iterdir()] == ["r2"]
 
 
+def test_thirty_daily_runs_do_not_grow_the_exchange(tmp_path: Path) -> None:
+    """Each is released when it ends, and `gc` keeps a week: what stays is the metadata of seven days, and no data."""
+    day, sizes = 24 * 3600.0, []
+    for number in range(30):
+        now = (number + 1) * day
+        job = JobFolder(tmp_path, "daily", f"day {number:02}", "j")
+        fill(job)
+        release_job(job)
+        age(job, now)
+        list(delete_expired(find_expired(tmp_path, 7 * day, now)))
+        assert len(list((tmp_path / "daily").iterdir())) == min(number + 1, 7)
+        sizes.append(sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()))
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert sizes[-1] == sizes[6] == max(sizes)
+
+
 def test_a_run_that_came_to_life_after_the_search_is_left_alone(tmp_path: Path) -> None:
     job = JobFolder(tmp_path, "d", "r", "j")
     fill(job)

@@ -48,8 +48,10 @@ def test_publishing_the_same_again_changes_nothing(root: ExchangePath, target: E
 def test_overwrite_leaves_nothing_of_before(root: ExchangePath, target: ExchangePath) -> None:
     write_atomic(target / "hour=1" / "foreign.parquet", b"old")
     publish(target, stage(root, ["a"]), mode="append", identity="run 1")
-    publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
+    second = publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
     assert visible(target) == ["b"]
+    assert second.replaced == ("run 1",)
+    assert publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2").replaced == ()
 
 
 def test_append_keeps_what_others_wrote(root: ExchangePath, target: ExchangePath) -> None:

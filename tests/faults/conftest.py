@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -12,6 +13,17 @@ from airflow_abs.cli.services import AirflowServices
 from tests.faults.suite import faulty_airflow
 
 SUBTASKS = 20
+SECONDS = 500.0
+STOP_SECONDS = 180.0  # of a machine that does much else; on a quiet one it is six
+
+
+def wait_until(what: Callable[[], bool], seconds: float = SECONDS) -> float:
+    """Seconds until it was so; they are no measure of the project but of the machine."""
+    started = time.monotonic()
+    while not what():
+        assert time.monotonic() - started < seconds
+        time.sleep(0.2)
+    return time.monotonic() - started
 
 
 @pytest.fixture(scope="package")

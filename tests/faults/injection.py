@@ -47,6 +47,7 @@ class Injector:
             "kill triggerer": self._restart("triggerer"),
             "kill scheduler": self._restart("scheduler"),
             "kill worker": self._kill_worker,
+            "kill Spark worker": self._kill_executor,
             "kill Connect server": self._kill_server,
             "stop Connect server": self._stop_server,
             "stop triggerer": self._stop_triggerer,
@@ -70,6 +71,18 @@ class Injector:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             return Fault("kill worker", str(pid))
+        return None
+
+    def _kill_executor(self, _: JobFolder) -> Fault | None:
+        """A JVM that runs Spark tasks for the server; there is none unless the server runs as a local cluster."""
+        server = embedded_status(self.airflow.spark_folder).jvm_pid
+        executors = sorted(pid for pid, parent in _parents().items() if parent == server and _is_executor(pid))
+        if not executors:
+            return None
+        pid = self.chance.choice(executors)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            return Fault("kill Spark worker", str(pid))
         return None
 
     def _kill_server(self, _: JobFolder) -> Fault | None:
@@ -124,12 +137,23 @@ class Injector:
 
     def _task_processes(self) -> Iterator[int]:
         """Processes that run a task: children of the executor's workers, which are children of the scheduler."""
-        listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
-        parents = {int(pid): int(parent) for pid, parent in (line.split() for line in listed.stdout.splitlines())}
+        parents = _parents()
         scheduler = self.airflow._processes["scheduler"].pid
         for pid, parent in parents.items():
             if parents.get(parent) == scheduler:
                 yield pid
+
+
+def _parents() -> dict[int, int]:
+    """The parent of every process of this machine."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
+    return {int(pid): int(parent) for pid, parent in (line.split() for line in listed.stdout.splitlines())}
+
+
+def _is_executor(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def blocking_files(folder: JobFolder) -> Iterator[tuple[Path, ResultFile]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from airflow_abs.spark.embedded import embedded_status
 
 _OPERATION = "SparkListenerConnectOperation"
 _STARTED = f"{_OPERATION}Started"
+_OPERATION_TAG = re.compile(r"SparkConnect_OperationTag_.*?_Operation_([0-9a-f-]{36})")
 _ENDS = frozenset({f"{_OPERATION}{end}" for end in ("Canceled", "Failed", "Finished", "Closed")})
 
 
@@ -53,6 +55,20 @@ def ended_operations(folder: Path, how: str = "") -> set[str]:
         for _, event in read_events(folder, kind=_OPERATION)
         if any(_is(event, each) for each in wanted)
     }
+
+
+def bytes_read(folder: Path) -> Counter[str]:
+    """What the Spark tasks of each operation read from files, by its id."""
+    operation_of: dict[tuple[str, int], str] = {}
+    found: Counter[str] = Counter()
+    for log, event in read_events(folder, kind="SparkListenerJobStart"):
+        operation = _OPERATION_TAG.search(event["Properties"].get("spark.job.tags", ""))
+        if operation:
+            operation_of |= {(log, stage): operation[1] for stage in event["Stage IDs"]}
+    for log, event in read_events(folder, kind="SparkListenerTaskEnd"):
+        if (log, event["Stage ID"]) in operation_of and "Task Metrics" in event:
+            found[operation_of[log, event["Stage ID"]]] += event["Task Metrics"]["Input Metrics"]["Bytes Read"]
+    return found
 
 
 def running_tasks(spark_folder: Path) -> int:

@@ -25,6 +25,7 @@ import duckdb
 
 from airflow_abs.cli.services import AirflowServices
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.recovery_claim import list_claims
 from tests.faults.injection import Fault, Injector
 from tests.faults.pipeline import answer, make_lake
 from tests.faults.spark_events import started_operations
@@ -61,6 +62,7 @@ class Report:
     """All runs. `quiet_seconds` is a run without faults; `twice` are operations that one server started twice."""
 
     seed: int
+    per_run: int
     quiet_seconds: float
     runs: list[FaultRun]
     operations: int
@@ -82,15 +84,18 @@ class Report:
                 f"* tries of subtasks beyond the first: {sum(run.tries for run in self.runs)}",
                 f"* operations that Spark started: {self.operations}; started twice on one server: {self.twice}",
                 f"* bytes of damaged files: {lost}; recomputed: {again}",
-                f"* seconds of a run: {self.quiet_seconds:.0f} without faults; with up to {FAULTS_PER_RUN} "
+                f"* seconds of a run: {self.quiet_seconds:.0f} without faults; with up to {self.per_run} "
                 f"{average:.0f} on average, {slowest:.0f} at most",
             ]
         )  # fmt: skip
 
 
 @contextlib.contextmanager
-def faulty_airflow(folder: Path) -> Iterator[AirflowServices]:
-    """A real Airflow with the fault DAGs; `folder` gets lake, mart, Spark's events, and a small exchange if it may."""
+def faulty_airflow(folder: Path, *, executors: int = 0) -> Iterator[AirflowServices]:
+    """A real Airflow with the fault DAGs; `folder` gets lake, mart, Spark's events, and a small exchange if it may.
+
+    With `executors`, Spark's tasks run in so many processes of their own, else in the server.
+    """
     lake = make_lake(folder / "lake", ROWS)
     shutil.copytree(Path(__file__).parent / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
     exchange, events = folder / "exchange", folder / "events"
@@ -100,7 +105,11 @@ def faulty_airflow(folder: Path) -> Iterator[AirflowServices]:
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file://{events}",
+        # Vectored reads happen in threads that Spark's input metrics do not see.
+        "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
     }
+    if executors:
+        conf["spark.master"] = f"local-cluster[{executors},1,1024]"
     spark = {"conn_type": "spark_connect", "extra": {"idle_seconds": 300, "ui": True, "conf": conf}}
     environment = SETTINGS | {
         "AIRFLOW_ABS_FAULTS_LAKE": str(lake),
@@ -116,18 +125,33 @@ def faulty_airflow(folder: Path) -> Iterator[AirflowServices]:
         yield airflow
 
 
-def run_suite(seed: int, count: int, folder: Path, airflow: AirflowServices) -> Report:
-    """Run the pipeline again and again until `count` faults have hit it; a wrong output or Ctrl-C ends it."""
+def run_suite(
+    seed: int,
+    count: int,
+    folder: Path,
+    airflow: AirflowServices,
+    kinds: Sequence[str] = (),
+    per_run: int = FAULTS_PER_RUN,
+) -> Report:
+    """Run the pipeline again and again until `count` faults have hit it; a wrong output or Ctrl-C ends it.
+
+    With `kinds`, only these faults. The faults of a run are spread over about two thirds of a quiet run's time.
+    """
     quiet = _run(airflow, folder, seed, 0)
     runs: list[FaultRun] = []
     with contextlib.suppress(KeyboardInterrupt):
         while (left := count - sum(len(run.faults) for run in runs)) > 0 and all(run.right for run in runs):
-            runs.append(_run(airflow, folder, seed * 1000 + len(runs) + 1, min(FAULTS_PER_RUN, left)))
+            number = seed * 1000 + len(runs) + 1
+            every = quiet.seconds / per_run
+            runs.append(_run(airflow, folder, number, min(per_run, left), every=every, only=kinds))
     started = started_operations(folder / "events")
-    return Report(seed, quiet.seconds, runs, len(started), sum(times > 1 for times in started.values()))
+    return Report(seed, per_run, quiet.seconds, runs, len(started), sum(times > 1 for times in started.values()))
 
 
-def _run(airflow: AirflowServices, folder: Path, seed: int, faults: int) -> FaultRun:
+def _run(
+    airflow: AirflowServices, folder: Path, seed: int, faults: int, *, every: float = 1.0, only: Sequence[str] = ()
+) -> FaultRun:
+    """One run, hit by this many faults (of the kinds `only`, if any are named) after each 0.3 to 1 times `every`."""
     chance = random.Random(seed)  # noqa: S311
     run, started = FaultRun(seed), time.monotonic()
     run_id = airflow.api.trigger_run(
@@ -135,11 +159,11 @@ def _run(airflow: AirflowServices, folder: Path, seed: int, faults: int) -> Faul
     )
     job = JobFolder(folder / "exchange", "faults", run_id, "job")
     injector = Injector(airflow, folder / "exchange", chance)
-    kinds = injector.kinds()
+    kinds = {kind: cause for kind, cause in injector.kinds().items() if not only or kind in only}
     planned = [chance.choice(sorted(kinds)) for _ in range(faults)]
     deadline = time.monotonic() + RUN_SECONDS
     while planned and airflow.api.run_state("faults", run_id) not in {"success", "failed"}:
-        time.sleep(chance.uniform(0.5, 3.0))
+        time.sleep(chance.uniform(0.3, 1.0) * every)
         fault = kinds[planned[0]](job)
         if fault is not None:
             _say(f"run {seed}, {time.monotonic() - started:.0f} s: {fault.kind} ({fault.target})")
@@ -154,7 +178,7 @@ def _run(airflow: AirflowServices, folder: Path, seed: int, faults: int) -> Faul
     states = airflow.api.task_instances("faults", run_id)
     run.tries = sum(each.try_number - 1 for each in states if each.task_id.endswith(".run"))
     run.recomputed_bytes = _recomputed(job)
-    run.right = run.state == "success" and _output(folder, run_id) == answer(folder / "lake")
+    run.right = run.state == "success" and read_output(folder, run_id) == answer(folder / "lake")
     _say(f"run {seed}: {run.state} after {run.seconds:.0f} s, {len(run.faults)} faults, output right: {run.right}")
     return run
 
@@ -176,13 +200,14 @@ def run_mark(seed: int, folder: Path, airflow: AirflowServices) -> tuple[float, 
         time.sleep(0.2)
     run.seconds = time.monotonic() - started
     run.state = airflow.api.run_state("faults", run_id)
-    run.right = run.state == "success" and _output(folder, run_id) == answer(folder / "lake")
+    run.right = run.state == "success" and read_output(folder, run_id) == answer(folder / "lake")
     slower = f"{quiet.seconds:.0f} s undisturbed, {run.seconds:.0f} s with {len(run.faults)} faults"
     _say(f"mark: {slower}, output right: {run.right}")
     return quiet.seconds, run
 
 
-def _output(folder: Path, run_id: str) -> list[tuple[object, ...]]:
+def read_output(folder: Path, run_id: str) -> list[tuple[object, ...]]:
+    """What a run published, as `answer` has it."""
     query = (
         f"SELECT region, revenue, orders FROM read_parquet('{folder}/mart/run={run_id}/*.parquet', hive_partitioning=0)"
     )
@@ -190,18 +215,8 @@ def _output(folder: Path, run_id: str) -> list[tuple[object, ...]]:
 
 
 def _recomputed(job: JobFolder) -> int:
-    """Bytes of committed results that an attempt beyond its try's first wrote."""
-    from airflow_abs.exchange.manifest import Manifest
-    from airflow_abs.exchange.store import read_json
-
-    total = 0
-    for path in Path(str(job.path)).glob("*/subtask-*/manifest.json"):
-        manifest = Manifest.from_json(read_json(path))
-        for result in manifest.results.values():
-            for file in result.files:
-                attempt = int(file.path.split("/")[2].removeprefix("attempt-"))
-                total += file.bytes if attempt > 1000 else 0
-    return total
+    """Bytes that were had again after they were lost, each time they were."""
+    return sum(claim.recomputed_bytes for claim in list_claims(job))
 
 
 @contextlib.contextmanager
@@ -228,6 +243,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--mark", action="store_true", help="instead: one run with a failure every 1/30 of its time")
+    parser.add_argument("--executors", type=int, default=2, help="processes that run Spark's tasks; 0: the server does")
+    parser.add_argument("--only", action="append", default=[], help="a kind of fault; may be given several times")
+    parser.add_argument("--per-run", type=int, default=FAULTS_PER_RUN, help="faults in one run of the pipeline")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--folder", type=Path, help="keep everything here (default: a temporary folder)")
     options = parser.parse_args(arguments)
@@ -235,11 +253,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="airflow-abs-faults-") as temporary:
         folder = (options.folder or Path(temporary)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        with faulty_airflow(folder) as airflow:
+        with faulty_airflow(folder, executors=options.executors) as airflow:
             if options.mark:
                 quiet, marked = run_mark(options.seed, folder, airflow)
                 return 0 if marked.right and marked.seconds <= 2 * quiet else 1
-            report = run_suite(options.seed, options.faults, folder, airflow)
+            report = run_suite(options.seed, options.faults, folder, airflow, options.only, options.per_run)
     print(report.to_markdown())
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

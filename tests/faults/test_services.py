@@ -1,9 +1,7 @@
-"""Real Airflow services and a real Spark: what is killed is found again, what is stopped stops, what is wrong fails."""
+"""Real Airflow services and a real Spark: what is killed is found again, what is wrong fails."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,23 +9,15 @@ import duckdb
 import pytest
 
 from airflow_abs.cli.services import AirflowServices
-from tests.faults.conftest import SUBTASKS
-from tests.faults.spark_events import ended_operations, operations, running_tasks, started_operations
-from tests.faults.suite import run_suite
+from airflow_abs.exchange.decisions import read_decision
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.spark.attempt import SubtaskAttempt
+from tests.faults.conftest import SECONDS, SUBTASKS, wait_until
+from tests.faults.pipeline import answer
+from tests.faults.spark_events import bytes_read, operations, started_operations
+from tests.faults.suite import read_output, run_suite
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
-
-SECONDS = 500.0
-STOP_SECONDS = 60.0
-
-
-def wait_until(what: Callable[[], bool], seconds: float = SECONDS) -> float:
-    """Seconds until it was so; they are no measure of the project but of the machine."""
-    started = time.monotonic()
-    while not what():
-        assert time.monotonic() - started < seconds
-        time.sleep(0.2)
-    return time.monotonic() - started
 
 
 def test_a_killed_triggerer_finds_twenty_subtasks_in_flight_again_and_submits_none_twice(
@@ -53,21 +43,6 @@ def test_a_killed_triggerer_finds_twenty_subtasks_in_flight_again_and_submits_no
     assert found == [(SUBTASKS, sum(range(1, SUBTASKS + 1)))]
 
 
-def test_what_somebody_marks_failed_stops_on_spark_within_seconds(airflow: AirflowServices, folder: Path) -> None:
-    events = folder / "events"
-    before = operations(events)
-    airflow.api.wait_for_dag("few", SECONDS)
-    run_id = airflow.api.trigger_run("few", datetime(2026, 1, 2, tzinfo=UTC), run_id="stopped")
-    wait_until(lambda: bool(operations(events) - before) and running_tasks(airflow.spark_folder) > 0)
-    airflow.api.wait_for_task("few", run_id, "job.numbers.run", {"deferred"}, SECONDS, map_index=0)
-    airflow.api.request("PATCH", f"/dags/few/dagRuns/{run_id}", json={"state": "failed"})
-    seconds = wait_until(lambda: operations(events) - before <= ended_operations(events), STOP_SECONDS)
-    seconds += wait_until(lambda: running_tasks(airflow.spark_folder) == 0, STOP_SECONDS)
-    print(f"marked failed: nothing of the run is left on Spark after {seconds:.1f} s")
-    assert not (operations(events) - before) & ended_operations(events, "Finished")
-    assert not (folder / "mart" / f"few-{run_id}").exists()
-
-
 def test_an_exception_in_a_udf_fails_the_vertex_on_its_first_try_with_the_users_words_first(
     airflow: AirflowServices,
 ) -> None:
@@ -80,6 +55,34 @@ def test_an_exception_in_a_udf_fails_the_vertex_on_its_first_try_with_the_users_
     error = next(line for line in log.splitlines() if "AirflowFailException: " in line)
     assert error.split("AirflowFailException: ")[1].startswith("ValueError: bad number ")
     assert "  in numbers[0] of 1 (files, " in log
+
+
+def test_a_failure_in_the_last_region_costs_no_more_than_the_input_of_the_failed_subtask(
+    airflow: AirflowServices, folder: Path
+) -> None:
+    """A Python worker of Spark dies in one of two subtasks of the last of four regions."""
+    before = operations(folder / "events")
+    airflow.api.wait_for_dag("fails_last", SECONDS)
+    run_id = airflow.api.trigger_run("fails_last", datetime(2026, 1, 1, tzinfo=UTC), run_id="fails-last")
+    assert airflow.api.wait_for_run("fails_last", run_id, SECONDS) == "success"
+    assert read_output(folder, run_id) == answer(folder / "lake")
+    tries = {
+        (each.task_id.split(".")[1], each.map_index): each.try_number
+        for each in airflow.api.task_instances("fails_last", run_id)
+        if each.task_id.endswith(".run")
+    }
+    ((region, failed),) = [subtask for subtask, number in tries.items() if number > 1]
+    assert (region, tries.pop((region, failed))) == ("by_region", 2)
+    assert set(tries.values()) == {1}
+
+    job = JobFolder(folder / "exchange", "fails_last", run_id, "job")
+    stored = read_decision(job, region)
+    again = SubtaskAttempt(region, failed, 2, stored.digest).operation_id(job, 0)
+    assert len(operations(folder / "events") - before) == len(tries) + 2  # the failed one twice, all others once
+    recomputed = bytes_read(folder / "events")[again]
+    needed = stored.decision.subtasks[failed].bytes
+    print(f"recomputed {recomputed} bytes after a failure of a subtask with {needed} bytes of input")
+    assert 0 < recomputed <= 1.1 * needed
 
 
 def test_a_short_seeded_series_of_faults_is_survived(airflow: AirflowServices, folder: Path) -> None:

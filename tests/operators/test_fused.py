@@ -23,7 +23,7 @@ def test_decide_gives_it_one_subtask_and_that_one_has_nothing_to_do(tmp_path: Pa
     context: Any = {"dag_run": SimpleNamespace(dag_id="dag", run_id="run"), "ti": None}
     ((mapped,),) = [[each["subtask"] for each in task.execute(context)]]
     assert (mapped["label"], mapped["subtasks"], mapped["bytes"]) == ("fused into by_region", 1, 0)
-    run = SubtaskRun("nowhere", str(tmp_path), "dag", "run", "job", "job.orders.run", 0, "orders", 1, mapped)
+    run = SubtaskRun("nowhere", str(tmp_path), "dag", "run", "job", "job.orders.run", 0, "orders", 1, mapped, 600.0)
     assert asyncio.run(run.run()) == {
         "index": 0, "subtasks": 1, "decision": "", "fused_into": "by_region", "results": {}
     }  # fmt: skip

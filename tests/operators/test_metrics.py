@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from airflow_abs.exchange.recovery_claim import claim_recovery, end_claim
 from airflow_abs.exchange.run_view import read_run
 from airflow_abs.operators.metrics import emit_decision, emit_run
 from tests.recorded_runs import revenue_run
@@ -46,11 +47,18 @@ def test_a_run_tells_seconds_retries_and_recomputations_of_its_subtasks(tmp_path
     run.run("orders")
     run.commit("orders", 1, attempt=3)  # two retries
     run.commit("orders", 2, attempt=2001)  # one retry, repeated once inside it
+    for attempt, size in ((1, 500), (1001, 70)):  # lost, recomputed, and that lost and recomputed as well
+        claimed = claim_recovery(
+            run.folder, "orders", 0, decision="d", owner="enriched[0]", lost_attempt=attempt, now=0.0
+        )
+        assert claimed is not None
+        end_claim(run.folder, claimed.claim, size)
     emit_run(read_run(run.folder))
     orders = {name: value for kind, name, value, tags in emitted if kind == "incr" and tags["region"] == "orders"}
     assert orders["adaptive_spark.subtask.committed"] == 4
     assert orders["adaptive_spark.subtask.retries"] == 3
-    assert orders["adaptive_spark.subtask.recomputations"] == 1
+    assert orders["adaptive_spark.subtask.recomputations"] == 2
+    assert orders["adaptive_spark.subtask.recomputed_bytes"] == 570
     assert orders["adaptive_spark.subtask.rows"] == 127 + 131 + 143 + 156
     seconds = [
         value for kind, name, value, _ in emitted if (kind, name) == ("timing", "adaptive_spark.subtask.seconds")

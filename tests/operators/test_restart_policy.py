@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction, RetryDecision
 
-from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.exchange.errors import DamagedFileError, ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.tries import TryRecord, write_try
@@ -24,6 +24,7 @@ from airflow_abs.operators.restart_strategy import (
     check_strategy,
 )
 from airflow_abs.operators.run_subtask import RunSubtaskOperator
+from airflow_abs.spark.embedded_state import EmbeddedSparkError
 from airflow_abs.spark.errors import (
     OperationCancelledError,
     RecomputationError,
@@ -33,6 +34,7 @@ from airflow_abs.spark.errors import (
     UnsplittableMemoryError,
     UserCodeError,
 )
+from airflow_abs.spark.java import JavaMissingError
 
 NOW = 10_000_000
 
@@ -96,6 +98,7 @@ def operator_context(root: Path, try_number: int, retries: int) -> Any:
         subtask={"index": 3},
         deferrable=True,
         defer_after=10.0,
+        stall_after=600.0,
         exchange=f"file://{root}",
         job="job",
         conn_id="spark",
@@ -120,18 +123,40 @@ def test_failures_are_read_from_the_exchange_and_forgotten_after_a_clear(tmp_pat
     assert decide(max_tries=4).action is RetryAction.RETRY  # cleared after try 2: this is the first failure since
 
 
-def test_the_head_of_a_job_is_tried_again_for_lost_servers_only() -> None:
-    class SparkConnectGrpcException(Exception):  # noqa: N818
-        pass
+class PySparkException(Exception):  # noqa: N818 - as pyspark names them
+    pass
 
-    class AnalysisException(SparkConnectGrpcException):
-        pass
 
-    actions = [
-        HeadPolicy().evaluate(error, 1, 3).action
-        for error in (SparkConnectGrpcException(), ExchangeUnreachableError("x"), AnalysisException(), ValueError())
-    ]
-    assert actions == [RetryAction.RETRY, RetryAction.RETRY, RetryAction.FAIL, RetryAction.FAIL]
+class SparkConnectGrpcException(PySparkException):
+    pass
+
+
+class AnalysisException(SparkConnectGrpcException):
+    pass
+
+
+class ClientError(Exception):
+    """As storage clients raise them."""
+
+
+@pytest.mark.parametrize(
+    ("error", "action"),
+    [
+        (SparkConnectGrpcException(), RetryAction.RETRY),
+        (ExchangeUnreachableError("x"), RetryAction.RETRY),
+        (EmbeddedSparkError("x"), RetryAction.RETRY),
+        (AnalysisException(), RetryAction.FAIL),
+        (DamagedFileError("x"), RetryAction.FAIL),
+        (JavaMissingError("x"), RetryAction.FAIL),
+        (JobGraphError("x"), RetryAction.FAIL),
+        (KeyError("a user's"), RetryAction.FAIL),
+        (ClientError("SlowDown"), RetryAction.DEFAULT),
+        (ConnectionResetError(), RetryAction.DEFAULT),
+        (RuntimeError("not ours"), RetryAction.DEFAULT),
+    ],
+)
+def test_the_head_of_a_job_is_tried_again_unless_it_is_a_mistake(error: Exception, action: RetryAction) -> None:
+    assert HeadPolicy().evaluate(error, 1, 3).action is action
 
 
 def test_a_strategy_is_checked_when_the_dag_is_parsed() -> None:

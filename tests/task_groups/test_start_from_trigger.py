@@ -47,6 +47,7 @@ def test_its_arguments_are_what_the_trigger_takes() -> None:
         "slots": None,
         "resource_timeout": 60.0,
         "resource_stabilization": 10.0,
+        "stall_after": 600.0,
         "execution_timeout": None,
     }
     assert StartSubtaskTrigger(**values).serialize()[1] == values

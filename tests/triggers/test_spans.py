@@ -27,6 +27,7 @@ RUN = SubtaskRun(
     region="orders",
     attempt=2,
     subtask={"index": 3, "subtasks": 8, "decision": "d", "bytes": 900},
+    stall_after=600.0,
 )
 PLACE = {
     "airflow.dag_id": "dag",

@@ -31,6 +31,7 @@ START: dict[str, Any] = {
     "slots": 2,
     "resource_timeout": 300.0,
     "resource_stabilization": 10.0,
+    "stall_after": 600.0,
     "execution_timeout": None,
 }
 
@@ -52,7 +53,9 @@ def recorded(tmp_path: Path) -> RecordedRun:
 
 def described(recorded: RecordedRun, index: int = 1, attempt: int = 1) -> SubtaskRun:
     root = str(recorded.folder.root)
-    return SubtaskRun("spark", root, "dag", "run", "job", "job.orders.run", index, "orders", attempt, {"index": index})
+    return SubtaskRun(
+        "spark", root, "dag", "run", "job", "job.orders.run", index, "orders", attempt, {"index": index}, 600.0
+    )
 
 
 def test_index_and_try_and_the_stored_decision_say_which_subtask_it_is(recorded: RecordedRun) -> None:

@@ -22,6 +22,7 @@ RUN = {
     "region": "orders",
     "attempt": 1,
     "subtask": {"index": 0, "subtasks": 1, "decision": "d"},
+    "stall_after": 600.0,
 }
 
 

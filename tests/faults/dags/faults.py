@@ -1,4 +1,4 @@
-"""Four regions whose subtasks take some seconds each, so that there is something to kill."""
+"""Four regions whose subtasks take some seconds each, so that there is something to kill; and four that fail once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,15 @@ def total_by_region(enriched: DataFrame) -> DataFrame:
     return enriched.groupBy("region").agg(sf.sum("amount").alias("revenue"), sf.count("*").alias("orders"))
 
 
-with DAG("faults", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), catchup=False, max_active_runs=4):
+with DAG(
+    "faults",
+    schedule=None,
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=4,
+    # A worker that is killed is Airflow's to retry, and here it may be killed every few seconds.
+    default_args={"retries": 10, "retry_delay": pendulum.duration(seconds=2)},
+):
     with AdaptiveSparkJob(
         "job", restart_strategy=ExponentialDelayRestart(initial=1.0, longest=5.0, attempts=10), defer_after=2.0
     ):
@@ -49,5 +57,46 @@ with DAG("faults", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="U
             task_id="by_region",
             inputs={"enriched": enriched.hash("region")},
             transform=total_by_region,
+            sink=Files(f"{MART}/run={{{{ run_id }}}}"),
+        )
+
+
+def join(orders: DataFrame, customers: DataFrame) -> DataFrame:
+    return orders.join(customers, "customer_id")
+
+
+def die_once(region: str, flag: str) -> str:
+    """Ends the Python worker of Spark that gets here first, as the kernel does when memory is short."""
+    import os
+
+    try:
+        os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return region
+    os._exit(9)
+
+
+def total_after_a_death(enriched: DataFrame, flag: str) -> DataFrame:
+    from pyspark.sql import functions as sf
+
+    return total_by_region(enriched.withColumn("region", sf.udf(die_once)("region", sf.lit(flag))))
+
+
+with DAG("fails_last", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), catchup=False):
+    with AdaptiveSparkJob("job", restart_strategy=ExponentialDelayRestart(initial=1.0, attempts=2)):
+        orders = AdaptiveSparkOperator(task_id="orders", source=Files(f"{LAKE}/orders"))
+        customers = AdaptiveSparkOperator(task_id="customers", source=Files(f"{LAKE}/customers"))
+        enriched = AdaptiveSparkOperator(
+            task_id="enriched",
+            inputs={"orders": orders.hash("customer_id"), "customers": customers.broadcast()},
+            transform=join,
+            parallelism=2,
+        )
+        AdaptiveSparkOperator(
+            task_id="by_region",
+            inputs={"enriched": enriched.hash("region")},
+            transform=total_after_a_death,
+            transform_kwargs={"flag": f"{MART}/gates/{{{{ run_id }}}}"},
+            parallelism=2,
             sink=Files(f"{MART}/run={{{{ run_id }}}}"),
         )

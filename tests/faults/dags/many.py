@@ -1,4 +1,4 @@
-"""Twenty subtasks, and two, that wait for a file before they go on; and one that fails as users' code does."""
+"""Subtasks, twenty or two, that wait for a file before they go on; and one that fails as users' code does."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ def behind_a_gate(numbers: DataFrame, gate: str) -> DataFrame:
     return numbers.select(sf.udf(pass_gate, "long")("number", sf.lit(gate)).alias("number"))
 
 
+def signed_behind_a_gate(numbers: DataFrame, gate: str, run: str) -> DataFrame:
+    from pyspark.sql import functions as sf
+
+    return behind_a_gate(numbers, gate).withColumn("run", sf.lit(run))
+
+
 def raise_in_udf(numbers: DataFrame) -> DataFrame:
     from pyspark.sql import functions as sf
 
@@ -63,6 +69,16 @@ with DAG("few", schedule=None, start_date=START):
             transform=behind_a_gate,
             transform_kwargs={"gate": f"{MART}/gates/{{{{ run_id }}}}"},
             sink=Files(f"{MART}/few-{{{{ run_id }}}}"),
+        )
+
+with DAG("twins", schedule=None, start_date=START):
+    with AdaptiveSparkJob("job", target_bytes=1, defer_after=0.5):
+        AdaptiveSparkOperator(
+            task_id="numbers",
+            source=Files(f"{LAKE}/numbers/part-0[01].parquet"),
+            transform=signed_behind_a_gate,
+            transform_kwargs={"gate": f"{MART}/gates/twins", "run": "{{ run_id }}"},
+            sink=Files(f"{MART}/twins"),
         )
 
 with DAG("wrong", schedule=None, start_date=START):
