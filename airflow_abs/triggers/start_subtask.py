@@ -100,7 +100,8 @@ class StartSubtaskTrigger(BaseTrigger):
                 WaitOptions(self.resource_timeout, self.resource_stabilization),
             )
             async with open_slots(self.conn_id, self.slots).slot(demand, is_running=start.needs_no_slot):
-                self._running = SubtaskTrigger(**start.run.to_json(), deadline=self._deadline(start))
+                begun = replace(start.run, began=time.time())
+                self._running = SubtaskTrigger(**begun.to_json(), deadline=self._deadline(start))
                 event = await self._running.end()
         except (SparkOperationError, ExchangeError) as error:
             self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
@@ -159,7 +160,7 @@ def look_up(run: SubtaskRun) -> _Start:
         )
     record = read_try(folder, run.region, index, run.attempt)
     return _Start(
-        run=replace(run, subtask={"index": index, "subtasks": count, "decision": digest}),
+        run=replace(run, subtask={"index": index, "subtasks": count, "decision": digest, "ready": time.time()}),
         wanted=min(count, plan.slots or 1),
         record=record if record is not None and record.decision == digest else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -60,7 +61,9 @@ def described(recorded: RecordedRun, index: int = 1, attempt: int = 1) -> Subtas
 
 def test_index_and_try_and_the_stored_decision_say_which_subtask_it_is(recorded: RecordedRun) -> None:
     start = look_up(described(recorded))
-    assert start.run.subtask == {"index": 1, "subtasks": 3, "decision": recorded.stored["orders"].digest}
+    subtask = {**start.run.subtask}
+    assert subtask.pop("ready") == pytest.approx(time.time(), abs=60)  # its wait for a slot counts from here
+    assert subtask == {"index": 1, "subtasks": 3, "decision": recorded.stored["orders"].digest}
     assert (start.wanted, start.record, start.needs_no_slot) == (2, None, False)
 
 
@@ -128,6 +131,7 @@ def test_with_a_slot_it_runs_the_subtask_to_its_end(recorded: RecordedRun, monke
     monkeypatch.setattr(SubtaskTrigger, "end", end)
     assert [type(each) for each in asyncio.run(events(started(recorded)))] == [TaskSuccessEvent]
     assert [(each["map_index"], each["subtask"]["index"], each["deadline"]) for each in ran] == [(1, 1, None)]
+    assert ran[0]["began"] >= ran[0]["subtask"]["ready"]
 
 
 def test_a_subtask_taken_over_has_what_is_left_of_its_execution_timeout(
