@@ -55,7 +55,7 @@ with DAG(
 ):
     with AdaptiveSparkJob(
         "job",
-        exchange=EXCHANGE + "/{{ dag.dag_id }}",
+        exchange=EXCHANGE + "{{ '/' if dag.dag_id == 'from_trigger' else '/not-rendered' }}",
         target_bytes=1,
         slots=2,
         start_from_trigger=True,
