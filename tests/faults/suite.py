@@ -32,6 +32,7 @@ from tests.faults.spark_events import started_operations
 
 ROWS = 60_000
 RUN_SECONDS = 900.0
+HELD_PER_RUN = 100_000  # bytes of plan, decisions and manifests, which explain a run that is over
 FAULTS_PER_RUN = 12
 SETTINGS = {
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
@@ -206,6 +207,17 @@ def run_mark(seed: int, folder: Path, airflow: AirflowServices) -> tuple[float, 
     return quiet.seconds, run
 
 
+def run_days(days: int, folder: Path, airflow: AirflowServices) -> bool:
+    """Run after run without faults; True if each was right and left the exchange nothing but a few small files."""
+    right = True
+    for day in range(days):
+        run = _run(airflow, folder, day, 0)
+        held = [path.stat().st_size for path in (folder / "exchange").rglob("*") if path.is_file()]
+        _say(f"day {day + 1}: the exchange holds {sum(held):,} bytes in {len(held)} files")
+        right = right and run.right and sum(held) < (day + 1) * HELD_PER_RUN
+    return right
+
+
 def read_output(folder: Path, run_id: str) -> list[tuple[object, ...]]:
     """What a run published, as `answer` has it."""
     query = (
@@ -243,6 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--mark", action="store_true", help="instead: one run with a failure every 1/30 of its time")
+    parser.add_argument("--days", type=int, default=0, help="instead: so many daily runs without faults, one by one")
     parser.add_argument("--executors", type=int, default=2, help="processes that run Spark's tasks; 0: the server does")
     parser.add_argument("--only", action="append", default=[], help="a kind of fault; may be given several times")
     parser.add_argument("--per-run", type=int, default=FAULTS_PER_RUN, help="faults in one run of the pipeline")
@@ -257,6 +270,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.mark:
                 quiet, marked = run_mark(options.seed, folder, airflow)
                 return 0 if marked.right and marked.seconds <= 2 * quiet else 1
+            if options.days:
+                return 0 if run_days(options.days, folder, airflow) else 1
             report = run_suite(options.seed, options.faults, folder, airflow, options.only, options.per_run)
     print(report.to_markdown())
     if options.json:
