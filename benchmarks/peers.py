@@ -17,7 +17,7 @@ from typing import Any
 from airflow_abs.cli.airflow_api import AirflowApiError, SubtaskState
 from airflow_abs.cli.services import SERVICES, AirflowServices
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.run_view import read_decisions
+from airflow_abs.exchange.run_reading import read_decisions
 from airflow_abs.spark.connection import open_connection
 from airflow_abs.spark.embedded import embedded_status
 from airflow_abs.spark.endpoint import ConnectEndpoint

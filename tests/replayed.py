@@ -7,7 +7,7 @@ from pathlib import Path
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.replay import replay_run
 from airflow_abs.exchange.run_list import list_runs
-from airflow_abs.exchange.run_view import read_decisions
+from airflow_abs.exchange.run_reading import read_decisions
 
 
 def assert_replayed(folder: JobFolder) -> None:

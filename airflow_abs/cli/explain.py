@@ -11,7 +11,8 @@ from airflow_abs.cli.runs import find_folders
 from airflow_abs.cli.tables import Block, Column, Table, show
 from airflow_abs.core.explain import format_bytes, format_count
 from airflow_abs.exchange.run_json import run_to_json
-from airflow_abs.exchange.run_view import EdgeView, RegionView, RunView, SubtaskView, read_run
+from airflow_abs.exchange.run_reading import read_run
+from airflow_abs.exchange.run_view import EdgeView, RegionView, RunView, SubtaskView
 
 SHOWN_SUBTASKS = 8
 _SUBTASK_COLUMNS = (

@@ -12,7 +12,8 @@ from airflow_abs.cli.airflow_api import SubtaskState
 from airflow_abs.core.explain import format_bytes
 from airflow_abs.core.region_decision import RegionDecision
 from airflow_abs.exchange.run_list import list_runs
-from airflow_abs.exchange.run_view import RegionView, read_decisions
+from airflow_abs.exchange.run_reading import read_decisions
+from airflow_abs.exchange.run_view import RegionView
 
 
 @dataclass(frozen=True, slots=True)

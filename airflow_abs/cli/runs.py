@@ -12,7 +12,7 @@ from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.locations import ExchangePath
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.run_list import HeldRun, folder_of, list_runs
-from airflow_abs.exchange.run_view import read_decisions
+from airflow_abs.exchange.run_reading import read_decisions
 
 
 def show_runs(exchange: str | None, *, as_json: bool) -> int:

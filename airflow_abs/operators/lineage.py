@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.plan import JobPlan
-from airflow_abs.exchange.run_view import RegionView, read_run
+from airflow_abs.exchange.run_reading import read_run
+from airflow_abs.exchange.run_view import RegionView
 
 
 def read_lineage(folder: JobFolder, region: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_abs.exchange.cleaning import release_job
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.run_view import read_run
+from airflow_abs.exchange.run_reading import read_run
 from airflow_abs.operators.job_task import JobTask
 from airflow_abs.operators.metrics import emit_run
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_abs.exchange.replay import replay_run
-from airflow_abs.exchange.run_view import read_run
+from airflow_abs.exchange.run_reading import read_run
 from tests.recorded_runs import revenue_run
 
 
