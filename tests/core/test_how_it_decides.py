@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "how-it-decides.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("example", range(2))
+@pytest.mark.parametrize("example", range(3))
 def test_an_example_prints_what_the_page_says(example: int) -> None:
     code, printed = EXAMPLES[example]
     output = io.StringIO()
@@ -26,7 +26,7 @@ def test_an_example_prints_what_the_page_says(example: int) -> None:
 
 
 def test_every_example_is_run() -> None:
-    assert len(EXAMPLES) == PAGE.count("```python") == 2
+    assert len(EXAMPLES) == PAGE.count("```python") == 3
 
 
 def test_the_numbers_in_the_text_are_right() -> None:
