@@ -70,10 +70,10 @@ class RunSubtaskOperator(JobTask):
         except (SparkOperationError, ExchangeError) as error:
             self._raise(error)
         except TimeoutError:
-            self._hand_over(context, self._run)
+            self.log.info("not done after %g s: the triggerer takes over", self.defer_after)
+            self._defer(self._run)
 
-    def _hand_over(self, context: Context, run: SubtaskRun) -> NoReturn:
-        self.log.info("not done after %g s: the triggerer takes over", self.defer_after)
+    def _defer(self, run: SubtaskRun) -> NoReturn:
         left = self._seconds_left()
         self.defer(
             trigger=SubtaskTrigger(**run.to_json(), deadline=None if left is None else time.time() + left),
@@ -83,7 +83,14 @@ class RunSubtaskOperator(JobTask):
         )
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
-        """A trigger ends a successful task itself; a worker is woken only to raise what went wrong."""
+        """A trigger ends a successful task itself; a worker is woken only to raise what went wrong.
+
+        On SQLite a trigger of an earlier try, which was cleared while it ran, can have the number of this one's.
+        """
+        run = self._describe(context)
+        if event.get("attempt", run.attempt) != run.attempt:
+            self.log.info("what ended was try %s, this is try %s, which goes on", event["attempt"], run.attempt)
+            self._defer(run)
         self._raise(error_from_json(event["error"]))
 
     def _raise(self, error: Exception) -> NoReturn:

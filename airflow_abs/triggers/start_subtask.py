@@ -91,8 +91,9 @@ class StartSubtaskTrigger(BaseTrigger):
         from airflow_abs.spark.errors import SparkOperationError
         from airflow_abs.triggers.slots import open_slots
 
+        described = self._describe()
         try:
-            start = await asyncio.get_running_loop().run_in_executor(_readers, look_up, self._describe())
+            start = await asyncio.get_running_loop().run_in_executor(_readers, look_up, described)
             run = start.run
             demand = SlotDemand(
                 f"{run.dag_id}/{run.run_id}",
@@ -107,7 +108,7 @@ class StartSubtaskTrigger(BaseTrigger):
             self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
             if isinstance(error, SparkOperationError):  # it had no slot: a failure that the restart strategy counts
                 await asyncio.to_thread(record_failure, start, type(error).__name__)
-            event = TriggerEvent({"error": error_to_json(error)})
+            event = TriggerEvent({"error": error_to_json(error), "attempt": described.attempt})
         yield event
 
     async def on_kill(self) -> None:

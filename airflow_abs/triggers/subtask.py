@@ -136,7 +136,7 @@ class SubtaskTrigger(BaseTrigger):
             result = await self._run_while_others_do()
         except (SparkOperationError, ExchangeError) as error:
             self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
-            return TriggerEvent({"error": error_to_json(error)})
+            return TriggerEvent({"error": error_to_json(error), "attempt": self._subtask_run.attempt})
         await self._push(result)
         return TaskSuccessEvent()
 

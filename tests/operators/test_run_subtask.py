@@ -1,50 +1,37 @@
+"""What a worker makes of a trigger's word."""
+
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from airflow_abs.operators.run_subtask import RunSubtaskOperator
-from airflow_abs.spark.endpoint import ConnectEndpoint
-from airflow_abs.triggers.subtask import SubtaskRun
-
-ENDPOINT = ConnectEndpoint("localhost", 15002)
+from airflow_abs.spark.errors import OperationCancelledError
+from airflow_abs.triggers.subtask import SubtaskTrigger, error_to_json
 
 
-def test_a_worker_asks_airflow_for_the_connection_before_the_clock_of_the_hand_over_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Airflow's client keeps its lock when it is cancelled at the wrong moment: then the task would hang for ever."""
-    asked: list[str] = []
-
-    def get_endpoint(run: SubtaskRun) -> ConnectEndpoint:
-        asked.append("connection")
-        return ENDPOINT
-
-    async def run_for_long(run: SubtaskRun, endpoint: ConnectEndpoint) -> dict[str, Any]:
-        assert endpoint is ENDPOINT
-        asked.append("Spark")
-        await asyncio.sleep(60)
-        return {}
-
-    monkeypatch.setattr(SubtaskRun, "get_endpoint", get_endpoint)
-    monkeypatch.setattr(SubtaskRun, "run", run_for_long)
-    operator = RunSubtaskOperator(
-        task_id="run",
-        region="orders",
-        subtask={"index": 0},
-        deferrable=True,
-        defer_after=0.01,
-        stall_after=600.0,
-        exchange="file:///exchange",
-        job="job",
-        conn_id="spark",
+def resume(attempt: int) -> None:
+    """Wake try 2 with the word that this try was cancelled on Spark."""
+    subtask = {"index": 0, "subtasks": 1, "decision": "d"}
+    common: dict[str, Any] = {"exchange": "file:///nowhere", "job": "job", "conn_id": "spark"}
+    task = RunSubtaskOperator(
+        task_id="run", region="orders", subtask=subtask, deferrable=True, defer_after=1.0, stall_after=600.0, **common
     )
-    instance = SimpleNamespace(dag_id="dag", run_id="run", task_id="run", map_index=0, try_number=1)
-    context: Any = {"ti": instance, "dag_run": SimpleNamespace(dag_id="dag", run_id="run")}
-    with pytest.raises(TaskDeferred):
-        operator.execute(context)
-    assert asked == ["connection", "Spark"]
+    instance = SimpleNamespace(dag_id="dag", run_id="run", task_id="job.orders.run", map_index=0, try_number=2)
+    context: Any = {"ti": instance}
+    task.execute_complete(context, {"error": error_to_json(OperationCancelledError("released")), "attempt": attempt})
+
+
+def test_what_went_wrong_is_raised() -> None:
+    with pytest.raises(AirflowFailException, match="released"):
+        resume(attempt=2)
+
+
+def test_the_end_of_an_earlier_try_that_was_cleared_is_not_this_ones() -> None:
+    with pytest.raises(TaskDeferred) as caught:
+        resume(attempt=1)
+    assert isinstance(caught.value.trigger, SubtaskTrigger)
+    assert caught.value.trigger.serialize()[1]["attempt"] == 2
