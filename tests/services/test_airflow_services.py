@@ -14,6 +14,7 @@ import pytest
 
 from airflow_abs.cli.airflow_api import AirflowApiError
 from airflow_abs.cli.services import AirflowServices, ServicesError
+from tests.open_sockets import open_sockets
 
 pytestmark = pytest.mark.services
 
@@ -107,12 +108,7 @@ def test_only_loopback_is_listened_on(airflow: AirflowServices) -> None:
     listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     inodes = {row[9]: row[1] for row in listening if row[3] == "0A" and not row[1].startswith("0100007F")}
     ours = [folder for folder in Path("/proc").glob("[0-9]*") if _belongs(folder, airflow.home)]
-    sockets = {
-        str(link.readlink()).removeprefix("socket:[").removesuffix("]")
-        for folder in ours
-        for link in (folder / "fd").glob("*")
-        if link.is_symlink()
-    }
+    sockets = set().union(*(open_sockets(int(folder.name)) for folder in ours))
     assert len(ours) >= 4
     assert {inode: address for inode, address in inodes.items() if inode in sockets} == {}
 

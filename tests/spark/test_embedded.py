@@ -33,6 +33,7 @@ from airflow_abs.spark.embedded_state import (
 from airflow_abs.spark.endpoint import ConnectEndpoint
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.operations import Operation, derive_id, execute_operation
+from tests.open_sockets import open_sockets
 from tests.spark.connect_plans import sleep
 
 SMALL = EmbeddedSettings(cores=1, driver_memory="600m", idle_seconds=60)
@@ -74,12 +75,7 @@ def ask_in_new_processes(folder: Path, count: int) -> set[str]:
 
 def listening_addresses(pid: int) -> set[str]:
     """Local addresses, as the kernel writes them, on which a process listens."""
-    inodes = set()
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        target = str(descriptor.readlink())
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
-    found = set()
+    inodes, found = open_sockets(pid), set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
             columns = line.split()
@@ -155,24 +151,24 @@ async def execute_and_kill(endpoint: ConnectEndpoint, jvm_pid: int) -> None:
         done, _ = await asyncio.wait([listener], timeout=3)
         assert not done
         os.kill(jvm_pid, signal.SIGKILL)
-        await asyncio.wait_for(listener, 30)
+        await asyncio.wait_for(listener, 120)
 
 
 @pytest.mark.spark
 def test_nobody_needs_it_any_more_so_it_ends(folder: Path) -> None:
-    endpoint = ensure_embedded_server(folder, settings=EmbeddedSettings(1, "600m", idle_seconds=3, ui=True))
+    endpoint = ensure_embedded_server(folder, settings=EmbeddedSettings(1, "600m", idle_seconds=6, ui=True))
     status = embedded_status(folder)
     jvm = status.jvm_pid or 0
-    # Its user interface, off unless asked for, is on loopback too.
-    host, _, port = status.ui_address.rpartition(":")
-    with urllib.request.urlopen(f"http://{host}:{port}/api/v1/applications", timeout=120) as answer:
-        assert "embedded Spark" in answer.read().decode()
-    assert listening_addresses(jvm) <= LOOPBACK
     with socket.create_connection(("127.0.0.1", endpoint.port)):  # in use without a lease
+        # Its user interface, off unless asked for, is on loopback too.
+        host, _, port = status.ui_address.rpartition(":")
+        with urllib.request.urlopen(f"http://{host}:{port}/api/v1/applications", timeout=120) as answer:
+            assert "embedded Spark" in answer.read().decode()
+        assert listening_addresses(jvm) <= LOOPBACK
         assert has_connection(endpoint.port)
-        time.sleep(4)  # the time that would have ended it
+        time.sleep(7)  # the time that would have ended it
         assert embedded_status(folder).running
-    until(lambda: process_start(jvm) == "", 15)
+    until(lambda: process_start(jvm) == "", 120)
     assert not embedded_status(folder).running
 
 
