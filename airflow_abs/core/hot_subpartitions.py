@@ -30,11 +30,14 @@ class HotPart:
     bytes: int
 
 
-def split_hot_subpartitions(inputs: RegionInputs, options: RegionOptions) -> list[HotPart]:
-    """The parts of all hot subpartitions, in order; [] if none may be split, or none is worth it."""
-    if not options.splittable or options.strategy != "balanced" or options.parallelism is not None:
+def split_hot_subpartitions(inputs: RegionInputs, totals: Sequence[int], options: RegionOptions) -> list[HotPart]:
+    """The parts of all hot subpartitions, in order; [] if none may be split, or none is worth it.
+
+    `totals` are bytes by subpartition over all partitioned inputs.
+    """
+    is_given = options.parallelism is not None or options.single_subtask_reason is not None
+    if not options.splittable or options.strategy != "balanced" or is_given:
         return []
-    totals = inputs.bytes_by_subpartition()
     skew = SkewOptions(threshold_bytes=options.target_bytes)
     sides = [entry for entry in inputs.partitioned if entry.name in options.splittable]
     found: dict[int, list[HotPart]] = {}

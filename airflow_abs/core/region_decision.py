@@ -206,10 +206,11 @@ def decide_region(
             set by the user above that number.
     """
     known = RegionInputs(region, tuple(inputs), tuple(sources))
-    parts = split_hot_subpartitions(known, options)
+    totals = known.bytes_by_subpartition()
+    parts = split_hot_subpartitions(known, totals, options)
     hot = {part.subpartition for part in parts}
-    sizes = [0 if index in hot else size for index, size in enumerate(known.bytes_by_subpartition())]
-    verdict = decide_region_parallelism(known, sizes, options, len(parts))
+    sizes = [0 if index in hot else size for index, size in enumerate(totals)]
+    verdict = decide_region_parallelism(known, sizes, options, len(parts), sum(totals) - sum(sizes))
     spans = _cut(sizes, verdict.rule, verdict.parallelism - len(parts))
     reads: list[tuple[IndexRange, int, HotPart | None]] = [
         (span, sum(sizes[span.start : span.stop]), None) for span in spans

@@ -26,7 +26,11 @@ class RegionParallelism:
 
 
 def decide_region_parallelism(
-    inputs: RegionInputs, bytes_by_subpartition: Sequence[int], options: RegionOptions, hot_parts: int = 0
+    inputs: RegionInputs,
+    bytes_by_subpartition: Sequence[int],
+    options: RegionOptions,
+    hot_parts: int = 0,
+    hot_bytes: int = 0,
 ) -> RegionParallelism:
     """Choose the number of subtasks.
 
@@ -34,8 +38,8 @@ def decide_region_parallelism(
     strategy decides from partitioned inputs and sources, whose own answer is a minimum if there are partitioned inputs.
     Neither subpartitions nor splits are ever fewer than the subtasks that share them.
 
-    `bytes_by_subpartition` are those to be cut into ranges: without the hot subpartitions that `hot_parts` subtasks
-    read (only with the `balanced` strategy). The number counts those subtasks too.
+    `bytes_by_subpartition` are those to be cut into ranges: without the `hot_bytes` of the hot subpartitions that
+    `hot_parts` subtasks read (only with the `balanced` strategy). The number counts those subtasks too.
     """
     if options.single_subtask_reason is not None:
         return _single_subtask(options)
@@ -43,7 +47,7 @@ def decide_region_parallelism(
         return _set_by_user(inputs.region, options.parallelism, len(bytes_by_subpartition))
     if options.strategy == "power_of_two":
         return _power_of_two(inputs, bytes_by_subpartition, options)
-    return _balanced(inputs, bytes_by_subpartition, options, hot_parts)
+    return _balanced(inputs, bytes_by_subpartition, options, hot_parts, hot_bytes)
 
 
 def _single_subtask(options: RegionOptions) -> RegionParallelism:
@@ -62,7 +66,9 @@ def _set_by_user(region: str, parallelism: int, subpartitions: int) -> RegionPar
     return RegionParallelism("fixed", parallelism, f"parallelism {parallelism} set by the user")
 
 
-def _balanced(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions, hot_parts: int) -> RegionParallelism:
+def _balanced(
+    inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions, hot_parts: int, hot_bytes: int
+) -> RegionParallelism:
     clamps: list[Clamp] = []
     # Nothing to read is one subtask, not a bound at work.
     decided = max(1, count_ranges_within(sizes, options.target_bytes) + hot_parts)
@@ -76,7 +82,7 @@ def _balanced(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions
         decided = apply_bound(name, decided, most, clamps, lower=False)
     if options.slots is not None:
         decided = _fill_slots(decided, options.slots, _most_with_bytes(inputs, sizes, options, hot_parts), clamps)
-    reason = _volume_reason(inputs, inputs.bytes_by_subpartition(), options)
+    reason = _volume_reason(inputs, sum(sizes) + hot_bytes, options)
     return RegionParallelism(_rule(inputs), decided, reason, tuple(clamps))
 
 
@@ -143,14 +149,14 @@ def _most_with_bytes(inputs: RegionInputs, sizes: Sequence[int], options: Region
     return min([options.max_parallelism, *(most for _, most in _most_useful(inputs, sizes))])
 
 
-def _volume_reason(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions) -> str:
+def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: RegionOptions) -> str:
     splits = sum(len(source.split_bytes) for source in inputs.sources)
     split_bytes = sum(sum(source.split_bytes) for source in inputs.sources)
-    if not sizes and not splits and inputs.broadcast_bytes:
+    if not inputs.partitioned and not splits and inputs.broadcast_bytes:
         return f"only broadcast inputs ({format_bytes(inputs.broadcast_bytes)}, read whole by every subtask)"
-    if not sum(sizes) and not split_bytes:
+    if not partitioned_bytes and not split_bytes:
         return "no input bytes"
-    parts = [format_bytes(sum(sizes))] if sum(sizes) else []
+    parts = [format_bytes(partitioned_bytes)] if partitioned_bytes else []
     if split_bytes:
         parts.append(f"{format_bytes(split_bytes)} in {format_count(splits, 'split')}")
     return f"{' and '.join(parts)} over a target of {format_bytes(options.target_bytes)}"

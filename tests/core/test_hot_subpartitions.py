@@ -49,6 +49,7 @@ def test_nothing_is_split_unless_it_may_be() -> None:
     assert decide(HOT_LEFT, RIGHT, splittable=("right",)).hot_subpartitions == set()
     assert decide(HOT_LEFT, RIGHT, strategy="power_of_two").hot_subpartitions == set()
     assert decide(HOT_LEFT, RIGHT, parallelism=2).hot_subpartitions == set()
+    assert decide(HOT_LEFT, RIGHT, single_subtask_reason="an all-to-all edge").parallelism == 1
 
 
 def test_one_producer_cannot_be_cut() -> None:
