@@ -7,7 +7,7 @@ from itertools import groupby
 
 from airflow_abs.core.explain import Clamp, format_bytes, format_count
 from airflow_abs.core.hot_subpartitions import HotPart
-from airflow_abs.core.parallelism import divide_up
+from airflow_abs.core.parallelism import MAX_PARALLELISM, divide_up
 from airflow_abs.core.region_parallelism import RegionParallelism
 
 
@@ -61,5 +61,7 @@ def _describe_clamp(clamp: Clamp, largest_bytes: int, target_bytes: int) -> str:
     if clamp.used > clamp.decided:
         return f"{clamp.name} {clamp.bound} raises {clamp.decided} to {clamp.used}"
     if largest_bytes > target_bytes:
+        if clamp.name == MAX_PARALLELISM:
+            return f"{clamp.name} {clamp.bound} lets the target grow to {format_bytes(largest_bytes)} per subtask"
         return f"{clamp.name} {clamp.bound} forces {format_bytes(largest_bytes)} per subtask"
     return f"{clamp.name} {clamp.bound} lowers {clamp.decided} to {clamp.used}"

@@ -14,6 +14,8 @@ from airflow_abs.core.explain import Clamp, Decision, apply_bound, format_bytes
 
 DEFAULT_MAX_PARALLELISM = 128
 UPPER_LIMIT_OF_MAX_PARALLELISM = 32768
+MAX_PARALLELISM = "max_parallelism"
+"""Name of the upper bound in reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class BalancedRule:
         """Decide within exactly these bounds; nothing to read gives the lower one."""
         initial = divide_up(volume.partitioned, self.target_bytes)
         parallelism, clamps = _clamp(initial, bounds)
-        reason = f"{format_bytes(volume.partitioned)} over a target of {format_bytes(self.target_bytes)}"
+        reason = f"{format_bytes(volume.partitioned)} at a target of {format_bytes(self.target_bytes)}"
         return ParallelismDecision("balanced", reason, volume, bounds, initial, parallelism, clamps)
 
 
@@ -101,7 +103,7 @@ class PowerOfTwoRule:
         left = max(1, self.target_bytes - broadcast)
         initial = divide_up(volume.partitioned, left)
         parallelism, clamps = _clamp(round_to_power_of_two(initial), normalise_bounds(bounds))
-        reason = f"{format_bytes(volume.partitioned)} over a target of {format_bytes(left)} is {initial}"
+        reason = f"{format_bytes(volume.partitioned)} at a target of {format_bytes(left)} is {initial}"
         if broadcast:
             reason += f" ({format_bytes(broadcast)} of the target set aside for broadcast inputs)"
         return ParallelismDecision("power_of_two", reason, volume, bounds, initial, parallelism, clamps)
@@ -171,5 +173,5 @@ def round_to_power_of_two(number: int) -> int:
 def _clamp(decided: int, bounds: Bounds) -> tuple[int, tuple[Clamp, ...]]:
     clamps: list[Clamp] = []
     used = apply_bound("min_parallelism", decided, bounds.lower, clamps, lower=True)
-    used = apply_bound("max_parallelism", used, bounds.upper, clamps, lower=False)
+    used = apply_bound(MAX_PARALLELISM, used, bounds.upper, clamps, lower=False)
     return used, tuple(clamps)

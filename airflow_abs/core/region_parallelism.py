@@ -159,4 +159,4 @@ def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: Region
     parts = [format_bytes(partitioned_bytes)] if partitioned_bytes else []
     if split_bytes:
         parts.append(f"{format_bytes(split_bytes)} in {format_count(splits, 'split')}")
-    return f"{' and '.join(parts)} over a target of {format_bytes(options.target_bytes)}"
+    return f"{' and '.join(parts)} at a target of {format_bytes(options.target_bytes)}"

@@ -31,7 +31,7 @@ def test_a_decision_is_plain_values_and_words() -> None:
     assert isinstance(decision, Decision)
     assert json.loads(json.dumps(decision.to_json())) == decision.to_json()
     assert decision.describe().splitlines() == [
-        "balanced: 301 B over a target of 100 B",
+        "balanced: 301 B at a target of 100 B",
         "  volume: {'partitioned': 301, 'broadcast': 0}",
         "  bounds: {'lower': 1, 'upper': 2}",
         "  initial: 4",

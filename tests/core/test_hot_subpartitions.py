@@ -37,7 +37,7 @@ def test_a_hot_subpartition_is_cut_along_its_producers_and_left_out_of_the_range
     assert [subtask.bytes for subtask in parts] == [210, 210, 210]  # its part, and all of the other side
     assert decision.hot_subpartitions == {1}
     assert decision.reason == (
-        "820 B over a target of 100 B -> 6 subtasks; subpartition 1 of left is hot and shared by 3; "
+        "820 B at a target of 100 B -> 6 subtasks; subpartition 1 of left is hot and shared by 3; "
         "a part of subpartition 1 alone holds 210 B"
     )
     assert "subtask 4: 210 B (subpartitions [1, 2), of left what producers [1, 2) wrote)" in decision.describe()

@@ -34,7 +34,7 @@ def test_the_numbers_in_the_text_are_right() -> None:
     rows = [[size * mib for size in (38, 22, 16, 62, 24, 28, 12, 48)]]
     options = RegionOptions(target_bytes=64 * mib, max_parallelism=3)
     decision = decide_region("enriched", [BlockingInput("orders", Partitioning.HASH, rows)], [], options)
-    (quoted,) = re.findall(r"`(max_parallelism 3 forces .*?)`", PAGE.replace("\n", " "))
+    (quoted,) = re.findall(r"`(max_parallelism 3 lets the target grow .*?)`", PAGE.replace("\n", " "))
     assert decision.reason.endswith(quoted)
 
 

@@ -30,7 +30,7 @@ def test_co_partitioned_inputs_are_cut_alike() -> None:
     division = divide_inputs([measured([[10, 10, 10, 10]]), measured([[5, 5, 5, 5]])], Bounds(1, 8), 30)
     assert division.parallelism == 2
     assert division.consumed[0] == division.consumed[1]
-    assert division.reason == "60 B over a target of 30 B -> 2 subtasks"
+    assert division.reason == "60 B at a target of 30 B -> 2 subtasks"
     assert division.to_json()["consumed"][0][1] == [
         {"partitions": {"start": 0, "stop": 1}, "subpartitions": {"start": 2, "stop": 4}}
     ]

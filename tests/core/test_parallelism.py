@@ -29,7 +29,7 @@ RULES: list[ParallelismRule] = [BalancedRule(100), PowerOfTwoRule(100)]
 def test_balanced_divides_and_rounds_up() -> None:
     decision = BalancedRule(100).decide(InputVolume(301, broadcast=10**6), Bounds(1, 128))
     assert (decision.parallelism, decision.clamps) == (4, ())
-    assert decision.reason == "301 B over a target of 100 B"
+    assert decision.reason == "301 B at a target of 100 B"
 
 
 def test_balanced_is_exact_beyond_floating_point() -> None:
@@ -45,7 +45,7 @@ def test_power_of_two_sets_broadcast_bytes_aside_up_to_half() -> None:
     decision = PowerOfTwoRule(100).decide(InputVolume(600, broadcast=70), Bounds(1, 128))
     # 600 / (100 - 50) = 12: the midpoint between 8 and 16 goes up.
     assert (decision.initial, decision.parallelism) == (12, 16)
-    assert decision.reason == "600 B over a target of 50 B is 12 (50 B of the target set aside for broadcast inputs)"
+    assert decision.reason == "600 B at a target of 50 B is 12 (50 B of the target set aside for broadcast inputs)"
 
 
 def test_bounds_of_the_first_generation_are_powers_of_two() -> None:

@@ -34,12 +34,12 @@ def ranges_of(decision: RegionDecision) -> list[tuple[int, int]]:
 
 
 def test_volume_over_target_gives_as_many_subtasks_of_about_equal_bytes() -> None:
-    # 8 subpartitions of 2 x 10 bytes over a target of 50: two fit into one range, so 4 ranges of 40.
+    # 8 subpartitions of 2 x 10 bytes at a target of 50: two fit into one range, so 4 ranges of 40.
     decision = decide_region("join", [hash_input((10,) * 8, (10,) * 8)], [], RegionOptions(target_bytes=50))
     assert decision.parallelism == 4
     assert ranges_of(decision) == [(0, 2), (2, 4), (4, 6), (6, 8)]
     assert [subtask.bytes for subtask in decision.subtasks] == [40, 40, 40, 40]
-    assert decision.reason == "160 B over a target of 50 B -> 4 subtasks"
+    assert decision.reason == "160 B at a target of 50 B -> 4 subtasks"
     assert decision.total_bytes == 160
     assert decision.max_over_mean == 1.0
 
@@ -48,7 +48,7 @@ def test_more_subtasks_than_the_quotient_are_explained_by_whole_subpartitions() 
     # 30 + 30 exceeds 50, so each of the four stands alone although 120 / 50 rounds up to 3.
     decision = decide_region("join", [hash_input((30, 30, 30, 30))], [], RegionOptions(target_bytes=50))
     assert decision.parallelism == 4
-    assert decision.reason == "120 B over a target of 50 B -> 4 subtasks; 3 would do if subpartitions could be cut"
+    assert decision.reason == "120 B at a target of 50 B -> 4 subtasks; 3 would do if subpartitions could be cut"
 
 
 def test_ranges_are_evened_out_instead_of_leaving_a_small_rest() -> None:
@@ -80,14 +80,15 @@ def test_a_hot_subpartition_stands_alone_and_empty_ones_get_no_subtask() -> None
 def test_an_upper_bound_says_what_it_forces() -> None:
     decision = decide_region("r", [hash_input((10,) * 8)], [], RegionOptions(target_bytes=10, max_parallelism=2))
     assert decision.clamps == (Clamp("max_parallelism", 8, 2, 2),)
-    assert decision.reason == "80 B over a target of 10 B -> 2 subtasks; max_parallelism 2 forces 40 B per subtask"
+    forced = "max_parallelism 2 lets the target grow to 40 B per subtask"
+    assert decision.reason == f"80 B at a target of 10 B -> 2 subtasks; {forced}"
 
 
 def test_a_lower_bound_is_met_exactly_even_by_equal_sizes() -> None:
     # No limit gives three ranges of four equal subpartitions; one of two halves is cut again.
     decision = decide_region("r", [hash_input((10,) * 4)], [], RegionOptions(target_bytes=100, min_parallelism=3))
     assert ranges_of(decision) == [(0, 1), (1, 2), (2, 4)]
-    assert decision.reason == "40 B over a target of 100 B -> 3 subtasks; min_parallelism 3 raises 1 to 3"
+    assert decision.reason == "40 B at a target of 100 B -> 3 subtasks; min_parallelism 3 raises 1 to 3"
 
 
 def test_never_more_subtasks_than_subpartitions() -> None:
@@ -117,7 +118,7 @@ def test_a_source_gets_a_subtask_per_target_and_splits_of_about_equal_bytes() ->
     decision = decide_region("orders", [], [SourceInput("orders", sizes)], RegionOptions(target_bytes=GIB))
     assert decision.rule == "sources"
     assert [subtask.splits["orders"] for subtask in decision.subtasks] == [(0,), (3, 5), (1, 2, 4)]
-    assert decision.reason == "3.0 GiB in 6 splits over a target of 1.0 GiB -> 3 subtasks"
+    assert decision.reason == "3.0 GiB in 6 splits at a target of 1.0 GiB -> 3 subtasks"
 
 
 def test_one_large_split_is_one_subtask() -> None:
@@ -138,7 +139,7 @@ def test_only_the_source_that_asks_for_most_explains_the_number() -> None:
     decision = decide_region("s", [], sources, RegionOptions(target_bytes=10))
     assert decision.parallelism == 5
     assert (
-        decision.reason == "80 B in 6 splits over a target of 10 B -> 5 subtasks; split 0 of one_file alone holds 30 B"
+        decision.reason == "80 B in 6 splits at a target of 10 B -> 5 subtasks; split 0 of one_file alone holds 30 B"
     )
 
 
@@ -211,7 +212,7 @@ def test_few_waves_are_filled(needed: int, used: int) -> None:
 
 def test_filling_slots_is_explained_and_keeps_the_bounds() -> None:
     decision = decide_region("r", [hash_input((1,) * 18)], [], RegionOptions(2, slots=8))
-    assert decision.reason == "18 B over a target of 2 B -> 16 subtasks; slots per wave 8 raises 9 to 16"
+    assert decision.reason == "18 B at a target of 2 B -> 16 subtasks; slots per wave 8 raises 9 to 16"
     assert (
         decide_region("r", [hash_input((1,) * 18)], [], RegionOptions(2, slots=8, max_parallelism=15)).parallelism == 9
     )
@@ -250,7 +251,7 @@ def test_describe_tells_people_everything() -> None:
     inputs = [hash_input((2**20,) * 4), broadcast_input(3)]
     decision = decide_region("join", inputs, [SourceInput("f", (5,))], RegionOptions(2**21, max_parallelism=8))
     assert decision.describe().splitlines() == [
-        "join: 4.0 MiB and 5 B in 1 split over a target of 2.0 MiB -> 2 subtasks; the largest reads 2.0 MiB",
+        "join: 4.0 MiB and 5 B in 1 split at a target of 2.0 MiB -> 2 subtasks; the largest reads 2.0 MiB",
         "  rule balanced, target 2.0 MiB, parallelism 1 to 8",
         "  input orders (hash): 4.0 MiB from 1 subtask in 4 subpartitions",
         "  input customers (broadcast): 3 B, read whole by every subtask",
