@@ -138,9 +138,7 @@ def test_only_the_source_that_asks_for_most_explains_the_number() -> None:
     sources = [SourceInput("one_file", (30,)), SourceInput("many", (10, 10, 10, 10, 10))]
     decision = decide_region("s", [], sources, RegionOptions(target_bytes=10))
     assert decision.parallelism == 5
-    assert (
-        decision.reason == "80 B in 6 splits at a target of 10 B -> 5 subtasks; split 0 of one_file alone holds 30 B"
-    )
+    assert decision.reason == "80 B in 6 splits at a target of 10 B -> 5 subtasks; split 0 of one_file alone holds 30 B"
 
 
 def test_with_partitioned_inputs_the_sources_set_a_minimum() -> None:
