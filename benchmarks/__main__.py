@@ -33,8 +33,8 @@ BENCHMARKS = {
     "target_bytes": "benchmarks.target_bytes",
     "trigger_lag": "benchmarks.trigger_lag",
 }
-PEERS = ("ours", "worker", "submit", "slices", "files", "fused")
-DEFAULT_PEERS = ("ours", "submit", "slices", "files", "fused")
+PEERS = ("ours", "worker", "triggerer", "submit", "slices", "files", "fused")
+DEFAULT_PEERS = ("ours", "triggerer", "submit", "slices", "files", "fused")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

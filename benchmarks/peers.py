@@ -30,7 +30,8 @@ from benchmarks.slices import SLICES, slice_session
 from benchmarks.submit_step import place, run_step
 from benchmarks.workloads import Workload, compose
 
-AIRFLOW_PEERS = ("ours", "worker", "submit", "slices")
+OUR_PEERS = ("ours", "worker", "triggerer")
+AIRFLOW_PEERS = (*OUR_PEERS, "submit", "slices")
 SPARK_PEERS = ("files", "fused")
 RUN_SECONDS = 3600.0
 WORKERS = "workers"
@@ -98,7 +99,7 @@ class Arena:
 
     def _run_in_airflow(self, peer: str, workload: Workload, run_id: str, failure: Failure | None) -> Outcome:
         api, dag_id = self.airflow.api, f"{workload.name}__{peer}"
-        last = f"job.{workload.last.name}.run" if peer in ("ours", "worker") else workload.last.name
+        last = f"job.{workload.last.name}.run" if peer in OUR_PEERS else workload.last.name
         before, sent = self.cpu(), datetime.now(UTC)
         api.trigger_run(dag_id, sent, run_id=run_id)
         if failure is not None:
@@ -112,7 +113,7 @@ class Arena:
         return Outcome(
             wall=(datetime.fromisoformat(run["end_date"]) - sent).total_seconds(),
             cpu=cpu,
-            output=output if peer in ("ours", "worker") else Path(place(workload, workload.last.name, str(output))),
+            output=output if peer in OUR_PEERS else Path(place(workload, workload.last.name, str(output))),
             problem=None if state == "success" else f"run {run_id} of {dag_id} ended as {state}",
             last_step=span([each for each in states if each.task_id == last]),
             notes=self._notes(peer, workload, dag_id, run_id, states),
@@ -134,7 +135,7 @@ class Arena:
             task: round(span([each for each in states if each.task_id == task]), 2)
             for task in dict.fromkeys(each.task_id for each in states)
         }
-        if peer not in ("ours", "worker"):
+        if peer not in OUR_PEERS:
             return {"task_seconds": tasks}
         view = read_decisions(JobFolder(self.exchange, dag_id, run_id, "job"))
         regions = {
@@ -239,7 +240,7 @@ class _KillInAirflow:
                 for index in range(SLICES):
                     name = self.workload.last.name
                     await release_session(connection, slice_session(self.dag_id, self.run_id, name, index, 1))
-            elif self.peer in ("ours", "worker"):
+            elif self.peer in OUR_PEERS:
                 folder = JobFolder(self.arena.exchange, self.dag_id, self.run_id, "job")
                 for attempt in list_attempts(folder):
                     if attempt.region == self.workload.last.name:

@@ -16,13 +16,14 @@ from airflow_abs.core.region_decision import RegionDecision
 from airflow_abs.exchange.decisions import StoredDecision, decide_and_store, read_decision
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.plan import JobPlan
+from airflow_abs.exchange.reports import report
 from airflow_abs.exchange.sinks import publish_sink
 from airflow_abs.spark.compile import VertexProgram
 from airflow_abs.spark.connection import open_connection
 from airflow_abs.spark.endpoint import ConnectEndpoint
 from airflow_abs.spark.planning import plan_job
 from airflow_abs.spark.session import open_session
-from airflow_abs.spark.subtask import SubtaskAttempt, report, run_subtask
+from airflow_abs.spark.subtask import SubtaskAttempt, run_subtask
 from tests.replayed import assert_replayed
 
 OPTIONS: Mapping[str, Any] = {

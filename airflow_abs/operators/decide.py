@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow_abs.core.explain import format_bytes
-from airflow_abs.core.region_decision import SubtaskAssignment
-from airflow_abs.exchange.decisions import StoredDecision, decide_and_store
-from airflow_abs.exchange.plan import JobPlan
-from airflow_abs.exchange.store import read_json
-from airflow_abs.hooks.storage import open_path
 from airflow_abs.operators.job_task import JobTask
-from airflow_abs.operators.metrics import emit_decision
-from airflow_abs.triggers.spans import decide_span, describe_decided
+from airflow_abs.triggers.decide import decide
+from airflow_abs.triggers.subtask import error_from_json
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -23,8 +16,7 @@ if TYPE_CHECKING:
 class DecideOperator(JobTask):
     """Decides the fan-out of one region from the bytes that its producers reported.
 
-    Light: it loads neither pyspark nor grpc. Returns the keyword arguments of each mapped subtask, always at least one:
-    an empty list would skip everything below and still end green.
+    Light: it loads neither pyspark nor grpc. Returns the keyword arguments of each mapped subtask.
 
     Args:
         region: name of the region.
@@ -42,32 +34,11 @@ class DecideOperator(JobTask):
         self.reports = reports if reports is not None else producers
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        folder = self.folder(context)
-        plan = JobPlan.from_json(read_json(folder.plan_path))
-        if self.region in plan.fused:
-            return [{"subtask": self._describe_fused(plan.fused[self.region])}]
-        producers = dict.fromkeys(entry.region for entry in plan.region(self.region).inputs)
-        reports = {region: pull_reports(context, self.reports[region]) for region in producers}
-        with decide_span(folder, self.region) as span:
-            stored = decide_and_store(folder, plan, self.region, reports, open_path)
-            describe_decided(span, stored.decision)
-        self.log.info("%s", stored.decision.describe())
-        emit_decision(folder, stored.decision)
-        ready = ready_since(reports, time.time())
-        return [{"subtask": {**subtask, "ready": ready}} for subtask in describe_subtasks(stored)]
+        return decide(self.folder(context), self.region, lambda region: pull_reports(context, self.reports[region]))
 
-    def _describe_fused(self, into: str) -> dict[str, Any]:
-        """Its only subtask, which has nothing to do."""
-        self.log.info("%s runs inside %s today", self.region, into)
-        return {
-            "index": 0,
-            "subtasks": 1,
-            "decision": "",
-            "bytes": 0,
-            "subpartitions": None,
-            "fused_into": into,
-            "label": f"fused into {into}",
-        }
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
+        """A trigger ends a decision itself; a worker is woken only to raise what went wrong."""
+        raise error_from_json(event["error"])
 
 
 def pull_reports(context: Context, task_id: str) -> list[dict[str, Any]]:
@@ -76,36 +47,6 @@ def pull_reports(context: Context, task_id: str) -> list[dict[str, Any]]:
     if pulled is None:
         return []
     return [pulled] if isinstance(pulled, dict) else list(pulled)
-
-
-def ready_since(reports: Mapping[str, Sequence[Mapping[str, Any]]], now: float) -> float:
-    """When the last subtask before it ended, in epoch seconds; `now` for a region that reads files alone."""
-    ended = [float(report["ended"]) for found in reports.values() for report in found if "ended" in report]
-    return max(ended, default=now)
-
-
-def describe_subtasks(stored: StoredDecision) -> Sequence[dict[str, Any]]:
-    """One JSON dict for each subtask; the rest is in the exchange, under the decision's digest."""
-    decision = stored.decision
-    return [
-        {
-            "index": subtask.index,
-            "subtasks": decision.parallelism,
-            "decision": stored.digest,
-            "bytes": subtask.bytes,
-            "subpartitions": [subtask.subpartitions.start, subtask.subpartitions.stop]
-            if subtask.subpartitions
-            else None,
-            "label": _label(subtask),
-        }
-        for subtask in decision.subtasks
-    ]
-
-
-def _label(subtask: SubtaskAssignment) -> str:
-    reads = subtask.subpartitions if subtask.subpartitions is not None else "files"
-    part = f" of {subtask.hot_part.producers}" if subtask.hot_part else ""
-    return f"{subtask.index}: {reads}{part}, {format_bytes(subtask.bytes)}"
 
 
 def _describe(region: str, producers: Mapping[str, str]) -> str:

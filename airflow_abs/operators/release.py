@@ -11,7 +11,7 @@ from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.run_reading import read_run
 from airflow_abs.operators.job_task import JobTask
-from airflow_abs.operators.metrics import emit_run
+from airflow_abs.triggers.metrics import emit_run
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

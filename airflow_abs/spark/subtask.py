@@ -12,10 +12,9 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
-from airflow_abs.exchange.manifest import Manifest, bytes_by_subpartition, read_manifest, write_manifest
+from airflow_abs.exchange.manifest import Manifest, read_manifest, write_manifest
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.tries import TryRecord, begin_try, end_try, next_attempt, read_tries, read_try, write_try
 from airflow_abs.spark.attempt import SubtaskAttempt
@@ -33,7 +32,7 @@ from airflow_abs.spark.pieces import why_it_stays_whole
 from airflow_abs.spark.recovery import Recovery, Written, interrupt_attempt, interrupt_recoveries, run_rounds
 from airflow_abs.spark.work import SubtaskSpec
 
-__all__ = ["ProgressListener", "SubtaskAttempt", "find_committed", "interrupt_subtask", "report", "run_subtask"]
+__all__ = ["ProgressListener", "SubtaskAttempt", "find_committed", "interrupt_subtask", "run_subtask"]
 
 log = logging.getLogger(__name__)
 
@@ -91,20 +90,6 @@ def find_committed(folder: JobFolder, attempt: SubtaskAttempt) -> Manifest | Non
         return None
     same = (manifest.attempt, manifest.decision) == (attempt.attempt, attempt.decision)
     return manifest if same else None
-
-
-def report(manifest: Manifest, subtasks: int) -> dict[str, Any]:
-    """What the subtask pushes as XCom: bytes per subpartition of each result, and no file names."""
-    return {
-        "index": manifest.index,
-        "subtasks": subtasks,
-        "attempt": manifest.attempt,
-        "decision": manifest.decision,
-        "rows": manifest.rows,
-        "seconds": round(manifest.seconds, 3),
-        "ended": round(time.time(), 3),
-        "results": {name: {"bytes": bytes_by_subpartition(result)} for name, result in manifest.results.items()},
-    }
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
 from airflow_abs.operators.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.settings import JobSettings
-from airflow_abs.task_groups.trigger_start import check_arguments, start_from_trigger
+from airflow_abs.task_groups.trigger_start import check_arguments, decide_from_trigger, run_from_trigger
 
 _HEAD_RETRIES = 3
 _RETRY_DELAY = timedelta(seconds=10)
@@ -142,6 +142,8 @@ class _Rendering:
                 reports={other.name: self.run[other.name].task_id for other in self.graph.regions_before(region)},
                 **self.head,
             )
+            if self.settings.start_from_trigger:
+                decide_from_trigger(decide)
             run = self._add_run(region, decide)
             self.plan >> decide
             for producer in producers.values():
@@ -169,7 +171,7 @@ class _Rendering:
             **self.common,
         ).expand_kwargs(decide.output)
         if starts_in_triggerer:
-            start_from_trigger(run, self.settings, self.common, limit)
+            run_from_trigger(run, self.settings, self.common, limit)
         return run
 
     def add_release(self) -> None:

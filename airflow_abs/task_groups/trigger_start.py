@@ -1,4 +1,4 @@
-"""Make a mapped `run` task start in the triggerer, and refuse what Airflow would silently ignore there."""
+"""Make `decide` and mapped `run` tasks start in the triggerer, and refuse what Airflow would silently ignore there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from airflow.triggers.base import StartTriggerArgs
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.settings import JobSettings
 
-_TRIGGER = "airflow_abs.triggers.start_subtask.StartSubtaskTrigger"
+_DECIDE = "airflow_abs.triggers.decide.DecideTrigger"
+_RUN = "airflow_abs.triggers.start_subtask.StartSubtaskTrigger"
 _LIMITS = ("pool", "pool_slots", "max_active_tis_per_dag", "max_active_tis_per_dagrun")
 _WORKER_HOOKS = ("pre_execute", "post_execute", "on_execute_callback")
 
@@ -31,7 +32,21 @@ def check_arguments(vertex: str, task_kwargs: Mapping[str, Any]) -> None:
             )
 
 
-def start_from_trigger(run: Any, settings: JobSettings, common: Mapping[str, Any], limit: timedelta | None) -> None:
+def decide_from_trigger(decide: Any) -> None:
+    """The decision for one region needs no worker either.
+
+    Args:
+        decide: its operator.
+    """
+    decide.start_from_trigger = True
+    decide.start_trigger_args = StartTriggerArgs(
+        trigger_cls=_DECIDE,
+        next_method="execute_complete",
+        trigger_kwargs={"exchange": decide.exchange, "job": decide.job, "region": decide.region},
+    )
+
+
+def run_from_trigger(run: Any, settings: JobSettings, common: Mapping[str, Any], limit: timedelta | None) -> None:
     """Airflow copies no such arguments to a mapped operator, so they are set on it.
 
     Args:
@@ -41,7 +56,7 @@ def start_from_trigger(run: Any, settings: JobSettings, common: Mapping[str, Any
     """
     run.start_from_trigger = True
     run.start_trigger_args = StartTriggerArgs(
-        trigger_cls=_TRIGGER,
+        trigger_cls=_RUN,
         next_method="execute_complete",
         trigger_kwargs={
             **common,

@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
+from airflow_abs.triggers.task_end import succeed
 
 if TYPE_CHECKING:
     from airflow_abs.spark.endpoint import ConnectEndpoint
@@ -77,9 +78,10 @@ class SubtaskRun:
         if into := self.subtask.get("fused_into"):
             log.info("nothing to do: %s runs inside %s today", self.region, into)
             return {"index": 0, "subtasks": 1, "decision": "", "fused_into": into, "results": {}}
+        from airflow_abs.exchange.reports import report
         from airflow_abs.spark.connection import open_connection
         from airflow_abs.spark.progress import ProgressLog, describe_outcome
-        from airflow_abs.spark.subtask import report, run_subtask
+        from airflow_abs.spark.subtask import run_subtask
         from airflow_abs.triggers.spans import describe_committed, subtask_span
 
         began = self.began or time.time()
@@ -137,8 +139,9 @@ class SubtaskTrigger(BaseTrigger):
         except (SparkOperationError, ExchangeError) as error:
             self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
             return TriggerEvent({"error": error_to_json(error), "attempt": self._subtask_run.attempt})
-        await self._push(result)
-        return TaskSuccessEvent()
+        run = self._subtask_run
+        task = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": run.task_id, "map_index": run.map_index}
+        return await succeed(task, run.region, result)
 
     async def on_kill(self) -> None:
         await self._subtask_run.interrupt()
@@ -169,18 +172,6 @@ class SubtaskTrigger(BaseTrigger):
                 "execution_timeout and was "
                 "interrupted; raise the limit, or lower the target bytes per subtask"
             ) from None
-
-    async def _push(self, result: dict[str, Any]) -> None:
-        """What a worker pushes at the end of a task: its result, and where its link leads."""
-        from airflow.sdk.execution_time.xcom import XCom
-
-        from airflow_abs.hooks.links import AdaptivePlanLink, plan_address
-
-        run = self._subtask_run
-        task = {"dag_id": run.dag_id, "task_id": run.task_id, "run_id": run.run_id, "map_index": run.map_index}
-        await XCom.aset("return_value", result, **task)
-        address = plan_address(run.dag_id, run.run_id, run.region, run.map_index)
-        await XCom.aset(AdaptivePlanLink().xcom_key, address, **task)
 
 
 def error_to_json(error: Exception) -> dict[str, Any]:

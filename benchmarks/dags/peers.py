@@ -1,7 +1,7 @@
-"""For every workload the DAGs that are compared: `<workload>__ours`, `__worker`, `__submit` and `__slices`.
+"""For every workload the DAGs that are compared: `<workload>__<peer>`, see `PEERS`.
 
-`worker` is ours without the triggerer. All read the same tables, run the same steps, and retry a killed task after one
-second.
+`worker` is ours without the triggerer, `triggerer` is ours without workers. All read the same tables, run the same
+steps, and retry a killed task after one second.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ def sliced(workload: Workload) -> None:
 PEERS = {
     "ours": ours,
     "worker": lambda workload: ours(workload, deferrable=False),
+    "triggerer": lambda workload: ours(workload, start_from_trigger=True),
     "submit": submit,
     "slices": sliced,
 }

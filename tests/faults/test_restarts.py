@@ -167,7 +167,7 @@ def test_the_same_rows_come_out_in_pieces_under_one_manifest(
     assert folders == {"piece-0", "piece-1", "piece-2", "piece-3"}
     assert pieces.attempt == 3
     assert "out of memory 2 time(s) before: running in 4 piece(s)" in caplog.text
-    from airflow_abs.spark.subtask import report
+    from airflow_abs.exchange.reports import report
 
     run.reports["enriched"] = [report(manifest, 2) for manifest in (pieces, whole)]
     asyncio.run(run.run_region("by_region"))
@@ -202,7 +202,7 @@ def test_real_memory_that_runs_out_is_met_with_smaller_pieces(
     assert [manifest.index for manifest in manifests] == [0, 1]
     assert failures
     assert manifests[0].attempt > 1
-    from airflow_abs.spark.subtask import report
+    from airflow_abs.exchange.reports import report
 
     run.reports["enriched"] = [report(manifest, 2) for manifest in manifests]
     asyncio.run(run.run_region("by_region"))

@@ -66,9 +66,9 @@ def subtasks(airflow: AirflowServices, run_id: str) -> list[SubtaskState]:
 
 
 def worker_pids(airflow: AirflowServices, run_id: str) -> set[int | None]:
-    """Of the workers that ran subtasks of the run."""
+    """Of the workers that decided or ran subtasks of the run."""
     rows = airflow.api.request("GET", f"/dags/{DAG}/dagRuns/{run_id}/taskInstances")["task_instances"]
-    return {row["pid"] for row in rows if row["task_id"].endswith(".run")}
+    return {row["pid"] for row in rows if row["task_id"].endswith((".run", ".decide"))}
 
 
 def wait_for(what: Callable[[], bool], seconds: float) -> None:

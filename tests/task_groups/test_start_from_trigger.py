@@ -12,6 +12,7 @@ from airflow.sdk import DAG
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
+from airflow_abs.triggers.decide import DecideTrigger
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
 
 
@@ -26,7 +27,7 @@ def trigger_kwargs(dag: DAG) -> dict[str, Any]:
     return dict(dag.get_task("revenue.orders.run").start_trigger_args.trigger_kwargs)
 
 
-def test_the_mapped_task_starts_in_the_triggerer_also_after_serialisation() -> None:
+def test_both_tasks_start_in_the_triggerer_also_after_serialisation() -> None:
     from airflow.serialization.serialized_objects import DagSerialization
 
     stored = json.loads(json.dumps(DagSerialization.to_dict(job_with(slots=3))))
@@ -34,7 +35,12 @@ def test_the_mapped_task_starts_in_the_triggerer_also_after_serialisation() -> N
     assert run.start_from_trigger is True
     assert run.start_trigger_args.next_method == "execute_complete"
     assert run.start_trigger_args.trigger_cls == f"{StartSubtaskTrigger.__module__}.{StartSubtaskTrigger.__name__}"
-    assert DagSerialization.from_dict(stored).get_task("revenue.orders.decide").start_from_trigger is False
+    decide = DagSerialization.from_dict(stored).get_task("revenue.orders.decide")
+    assert decide.start_from_trigger is True
+    assert decide.start_trigger_args.trigger_cls == f"{DecideTrigger.__module__}.{DecideTrigger.__name__}"
+    values = {"exchange": "/x/{{ ds }}", "job": "revenue", "region": "orders"}
+    assert decide.start_trigger_args.trigger_kwargs["__var"] == values  # as Airflow stores a dict
+    assert DecideTrigger(**values).serialize()[1] == values
 
 
 def test_its_arguments_are_what_the_trigger_takes() -> None:
@@ -61,8 +67,9 @@ def test_the_trigger_keeps_the_execution_timeout_which_airflow_would_count_from_
     assert dag.get_task("revenue.orders.run").partial_kwargs["execution_timeout"] is None
 
 
-def test_without_it_the_mapped_task_starts_in_a_worker() -> None:
-    assert job_with(start_from_trigger=None).get_task("revenue.orders.run").start_from_trigger is False
+@pytest.mark.parametrize("task", ["decide", "run"])
+def test_without_it_both_start_in_a_worker(task: str) -> None:
+    assert job_with(start_from_trigger=None).get_task(f"revenue.orders.{task}").start_from_trigger is False
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from airflow_abs.operators.decide import ready_since
 from airflow_abs.triggers import spans
+from airflow_abs.triggers.decide import ready_since
 from airflow_abs.triggers.subtask import SubtaskRun
 from tests.recorded_runs import revenue_run
 

@@ -1,0 +1,133 @@
+"""The decision for one region, wherever it is made: in a worker, or in the triggerer with `start_from_trigger=True`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_abs.core.explain import format_bytes
+from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.hooks.storage import open_path
+from airflow_abs.triggers.subtask import error_to_json
+from airflow_abs.triggers.task_end import succeed
+
+if TYPE_CHECKING:
+    from airflow_abs.core.region_decision import SubtaskAssignment
+    from airflow_abs.exchange.decisions import StoredDecision
+
+log = logging.getLogger(__name__)
+
+ReadReports = Callable[[str], Sequence[Mapping[str, Any]]]
+"""From a producer region to what its subtasks reported."""
+
+
+class DecideTrigger(BaseTrigger):
+    """Decides in a thread of the triggerer and ends the task. The bytes come from the manifests of the producers, which
+    say the same as their XComs: a triggerer has to ask Airflow for each of those by itself.
+
+    Args:
+        exchange: templated; Airflow renders it before `run`.
+    """
+
+    def __init__(self, *, exchange: str, job: str, region: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.exchange = exchange
+        self.job = job
+        self.region = region
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        values = {"exchange": self.exchange, "job": self.job, "region": self.region}
+        return f"{type(self).__module__}.{type(self).__qualname__}", values
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        instance: Any = self.task_instance
+        try:
+            subtasks = await asyncio.to_thread(self._decide, instance.dag_id, instance.run_id)
+        except ExchangeError as error:
+            self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
+            yield TriggerEvent({"error": error_to_json(error)})
+            return
+        task = {"dag_id": instance.dag_id, "run_id": instance.run_id, "task_id": instance.task_id, "map_index": -1}
+        yield await succeed(task, self.region, subtasks, mapped_length=len(subtasks))
+
+    def _decide(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        from airflow_abs.exchange.reports import read_reports
+
+        folder = JobFolder(open_path(self.exchange), dag_id, run_id, self.job)
+        return decide(folder, self.region, partial(read_reports, folder))
+
+
+def decide(folder: JobFolder, region: str, read: ReadReports) -> list[dict[str, Any]]:
+    """Decide, store and tell; the keyword arguments of each mapped subtask, always at least one: an empty list would
+    skip everything below and still end green.
+
+    Raises:
+        ExchangeError: the plan or a report is missing; a source path matches nothing.
+    """
+    from airflow_abs.exchange.decisions import decide_and_store
+    from airflow_abs.exchange.plan import read_plan
+    from airflow_abs.triggers.metrics import emit_decision
+    from airflow_abs.triggers.spans import decide_span, describe_decided
+
+    plan = read_plan(folder)
+    if into := plan.fused.get(region):
+        log.info("%s runs inside %s today", region, into)
+        return [{"subtask": _describe_fused(into)}]
+    reports = {producer: read(producer) for producer in dict.fromkeys(e.region for e in plan.region(region).inputs)}
+    with decide_span(folder, region) as span:
+        stored = decide_and_store(folder, plan, region, reports, open_path)
+        describe_decided(span, stored.decision)
+    log.info("%s", stored.decision.describe())
+    emit_decision(folder, stored.decision)
+    ready = ready_since(reports, time.time())
+    return [{"subtask": {**subtask, "ready": ready}} for subtask in describe_subtasks(stored)]
+
+
+def _describe_fused(into: str) -> dict[str, Any]:
+    """Its only subtask, which has nothing to do."""
+    return {
+        "index": 0,
+        "subtasks": 1,
+        "decision": "",
+        "bytes": 0,
+        "subpartitions": None,
+        "fused_into": into,
+        "label": f"fused into {into}",
+    }
+
+
+def ready_since(reports: Mapping[str, Sequence[Mapping[str, Any]]], now: float) -> float:
+    """When the last subtask before it ended, in epoch seconds; `now` for a region that reads files alone."""
+    ended = [float(report["ended"]) for found in reports.values() for report in found if "ended" in report]
+    return max(ended, default=now)
+
+
+def describe_subtasks(stored: StoredDecision) -> Sequence[dict[str, Any]]:
+    """One JSON dict for each subtask; the rest is in the exchange, under the decision's digest."""
+    decision = stored.decision
+    return [
+        {
+            "index": subtask.index,
+            "subtasks": decision.parallelism,
+            "decision": stored.digest,
+            "bytes": subtask.bytes,
+            "subpartitions": [subtask.subpartitions.start, subtask.subpartitions.stop]
+            if subtask.subpartitions
+            else None,
+            "label": _label(subtask),
+        }
+        for subtask in decision.subtasks
+    ]
+
+
+def _label(subtask: SubtaskAssignment) -> str:
+    reads = subtask.subpartitions if subtask.subpartitions is not None else "files"
+    part = f" of {subtask.hot_part.producers}" if subtask.hot_part else ""
+    return f"{subtask.index}: {reads}{part}, {format_bytes(subtask.bytes)}"

@@ -1,0 +1,28 @@
+"""End a task from the triggerer as a worker would: push its result and where its link leads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.triggers.base import TaskSuccessEvent
+
+
+async def succeed(
+    task: dict[str, Any], region: str, result: Any, *, mapped_length: int | None = None
+) -> TaskSuccessEvent:
+    """Push everything, and give the event that ends the task.
+
+    Args:
+        task: `dag_id`, `run_id`, `task_id` and `map_index`.
+        region: whose page the link opens.
+        mapped_length: how many tasks are mapped over the result. Airflow does not look for itself, as in a worker, and
+            XComs that an event carries cannot be mapped over at all.
+    """
+    from airflow.sdk.execution_time.xcom import XCom
+
+    from airflow_abs.hooks.links import AdaptivePlanLink, plan_address
+
+    await XCom.aset("return_value", result, **task, _mapped_length=mapped_length)
+    address = plan_address(task["dag_id"], task["run_id"], region, task["map_index"])
+    await XCom.aset(AdaptivePlanLink().xcom_key, address, **task)
+    return TaskSuccessEvent()
