@@ -27,6 +27,7 @@ BENCHMARKS = {
     "exchange": "benchmarks.exchange",
     "fusing": "benchmarks.fusing",
     "imports": "benchmarks.imports",
+    "simulate": "benchmarks.simulate",
     "skew": "benchmarks.skew",
     "subtask_cost": "benchmarks.subtask_cost",
     "subtasks": "benchmarks.subtasks",

@@ -23,6 +23,8 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.plan import JobPlan, PlannedInput, PlannedRegion, PlannedSink, PlannedSource, PlannedStep
 from airflow_abs.exchange.store import encode_json, write_json
 
+BEGAN = 1_767_225_600.0  # 2026-01-01
+
 Sizes = Callable[[str, int, int], int]
 """Region, index of a subtask, subpartition: the bytes that it writes there."""
 
@@ -56,6 +58,9 @@ class RecordedRun:
     regions: Sequence[MadeRegion]
     sizes: Sizes
     options: Mapping[str, Any] = field(default_factory=lambda: OPTIONS)
+    slots: int = 2
+    seconds: Callable[[str, int], float] = lambda region, index: 1.5 + index / 10
+    waited: Callable[[int], float] = lambda index: index / 4
     stored: dict[str, StoredDecision] = field(default_factory=dict)
     manifests: dict[str, dict[int, Manifest]] = field(default_factory=dict)
 
@@ -65,7 +70,9 @@ class RecordedRun:
 
     @property
     def plan(self) -> JobPlan:
-        return JobPlan("plan-1", tuple(map(self._planned, self.regions)), self.options, 2, "4.2.0")
+        return JobPlan(
+            "plan-1", tuple(map(self._planned, self.regions)), self.options, self.slots, "4.2.0", began=BEGAN
+        )
 
     def write_plan(self) -> None:
         for region in self.regions:
@@ -97,11 +104,24 @@ class RecordedRun:
             files={key: found for key, found in files.items() if found},
             producers=producers,
             measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
+            measured_at=self._measured_at(planned),
         )
         write_json(self.folder.decision_path(name), stored.to_json())
         self.stored[name] = stored
         self.manifests.setdefault(name, {})
         return decision
+
+    def _measured_at(self, planned: PlannedRegion) -> float:
+        """The end of the last subtask before it; the sources are decided ten seconds after `plan` began."""
+        before = {entry.region for entry in planned.inputs}
+        return max(
+            (
+                (self.stored[region].measured_at or 0.0) + (manifest.waited or 0.0) + manifest.seconds
+                for region in before
+                for manifest in self.manifests[region].values()
+            ),
+            default=BEGAN + 10.0,
+        )
 
     def commit(self, name: str, index: int, attempt: int = 1, grown: int = 0) -> None:
         """Write the manifest of one subtask; `grown` bytes more than `sizes` says."""
@@ -112,8 +132,8 @@ class RecordedRun:
             path = f"{name}/subtask-{index}/attempt-{attempt}/{step.result}/part-0.parquet"
             file = ResultFile(path, sum(sizes) + 100, sum(sizes) // 10, 0, sizes)
             results[step.result] = ResultManifest(step.format, step.schema, step.subpartitions, (file,))
-        seconds = 1.5 + index / 10
-        manifest = Manifest(name, index, attempt, self.stored[name].digest, seconds, results, waited=index / 4)
+        times = {"seconds": self.seconds(name, index), "waited": self.waited(index)}
+        manifest = Manifest(name, index, attempt, self.stored[name].digest, results=results, **times)
         # As `write_manifest`, without its sync to the disk: there can be thousands.
         path = Path(str(self.folder.manifest_path(name, index)))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -163,7 +183,8 @@ class RecordedRun:
 
     def _step(self, name: str, result: str) -> PlannedStep:
         cut = result.endswith((".hash", ".rebalance"))
-        return PlannedStep(result, "{}", "parquet", {}, self.subpartitions if cut else 1, shuffles=False)
+        shuffles = any(Partitioning.HASH in region.inputs.values() for region in self.regions if region.name == name)
+        return PlannedStep(result, "{}", "parquet", {}, self.subpartitions if cut else 1, shuffles=shuffles)
 
 
 def skewed(region: str, index: int, subpartition: int) -> int:

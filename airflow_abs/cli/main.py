@@ -27,6 +27,7 @@ _EXAMPLES = """examples:
   airflow-abs explain daily_revenue --exchange ...   the newest run: bytes, rules, ranges, attempts
   airflow-abs explain dags/daily_revenue.py          its graph, before anything ran
   airflow-abs replay daily_revenue --exchange ... --target-bytes 256MB     decide it again, offline
+  airflow-abs simulate daily_revenue --exchange ... --factor 100          what a larger day would be
   airflow-abs gc --older-than 7d --dry-run           what old runs have left in the exchange
 """
 

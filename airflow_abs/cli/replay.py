@@ -9,7 +9,8 @@ from airflow_abs.cli.runs import find_folders
 from airflow_abs.cli.tables import Block, Column, Table, show
 from airflow_abs.core.explain import format_bytes, format_count
 from airflow_abs.core.region_decision import RegionDecision
-from airflow_abs.exchange.replay import Replayed, ReplayOptions, replay_run
+from airflow_abs.core.replay_options import ReplayOptions
+from airflow_abs.exchange.replay import Replayed, replay_run
 from airflow_abs.exchange.run_reading import read_decisions
 from airflow_abs.exchange.run_view import RunView
 

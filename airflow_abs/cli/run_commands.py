@@ -1,4 +1,4 @@
-"""The arguments of `explain`, `replay` and `runs`: the commands that read an exchange."""
+"""The arguments of `explain`, `replay`, `simulate` and `runs`: the commands that read an exchange."""
 
 from __future__ import annotations
 
@@ -22,12 +22,18 @@ _REPLAY_EXAMPLES = """examples:
   airflow-abs replay daily_revenue --target-bytes 256MB --max-parallelism 64
   airflow-abs replay daily_revenue --strategy power_of_two --json
 """
+_SIMULATE_EXAMPLES = """examples:
+  airflow-abs simulate daily_revenue --factor 100 --slots 64
+  airflow-abs simulate daily_revenue/big_day daily_revenue/small_day --bytes-per-day 10TB --runs-per-day 24 \\
+      --slots 1000 --max-parallelism 1024 --fixed customers
+"""
 
 
 def add_run_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `explain`, `replay` and `runs`."""
+    """Register `explain`, `replay`, `simulate` and `runs`."""
     _add_explain(commands)
     _add_replay(commands)
+    _add_simulate(commands)
     _add_runs(commands)
 
 
@@ -59,13 +65,45 @@ def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     replay.add_argument("name", metavar="RUN", help=_RUN_HELP)
-    replay.add_argument("--exchange", metavar="URI", help=_EXCHANGE_HELP)
-    replay.add_argument("--target-bytes", type=_size, metavar="SIZE", help="bytes per subtask, such as 256MB")
-    replay.add_argument("--min-parallelism", type=_count, metavar="N", help="fewest subtasks of a vertex")
-    replay.add_argument("--max-parallelism", type=_count, metavar="N", help="most subtasks of a vertex")
-    replay.add_argument("--strategy", choices=["balanced", "power_of_two"], help="how to decide")
+    _add_decision_options(replay)
     replay.add_argument("--json", action="store_true", help="print both decisions as JSON")
     replay.set_defaults(run=_replay)
+
+
+def _add_decision_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--exchange", metavar="URI", help=_EXCHANGE_HELP)
+    command.add_argument("--target-bytes", type=_size, metavar="SIZE", help="bytes per subtask, such as 256MB")
+    command.add_argument("--min-parallelism", type=_count, metavar="N", help="fewest subtasks of a vertex")
+    command.add_argument("--max-parallelism", type=_count, metavar="N", help="most subtasks of a vertex")
+    command.add_argument("--strategy", choices=["balanced", "power_of_two"], help="how to decide")
+
+
+def _add_simulate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    simulate = commands.add_parser(
+        "simulate",
+        help="what a finished run would be with more bytes, slots or other settings",
+        description="Decides every vertex of the first run from its bytes times a factor, and says fan-out, waves, "
+        "seconds, Airflow's share and exchange bytes, with what that rests on. Seconds are a model that is fitted to "
+        "all runs that are named; two of very different size say most. Nothing is run or written.",
+        epilog=_SIMULATE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    simulate.add_argument("names", metavar="RUN", nargs="+", help=f"{_RUN_HELP}; the first is scaled")
+    size = simulate.add_mutually_exclusive_group()
+    size.add_argument("--factor", type=_factor, default=1.0, metavar="X", help="of the bytes of all files (default: 1)")
+    size.add_argument("--bytes-per-day", type=_size, metavar="SIZE", help="of all files in all runs, such as 10TB")
+    simulate.add_argument("--runs-per-day", type=_count, default=1, metavar="N", help="(default: %(default)s)")
+    simulate.add_argument(
+        "--slots", type=_count, metavar="N", help="Spark tasks that run at once (default: as recorded)"
+    )
+    _add_decision_options(simulate)
+    simulate.add_argument(
+        "--fixed", action="append", default=[], metavar="VERTEX", help="whose files do not grow (again for more)"
+    )
+    simulate.add_argument("--file-bytes", type=_size, metavar="SIZE", help="of a file (default: as recorded)")
+    simulate.add_argument("--from-trigger", action="store_true", help="with start_from_trigger=True: no workers")
+    simulate.add_argument("--json", action="store_true", help="print JSON")
+    simulate.set_defaults(run=_simulate)
 
 
 def _add_runs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -91,10 +129,28 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     from airflow_abs.cli.replay import show_replay
-    from airflow_abs.exchange.replay import ReplayOptions
+    from airflow_abs.core.replay_options import ReplayOptions
 
     chosen = ReplayOptions(options.target_bytes, options.min_parallelism, options.max_parallelism, options.strategy)
     return show_replay(options.name, options.exchange, chosen, as_json=options.json)
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    from airflow_abs.cli.simulate import SimulateOptions, show_simulation
+    from airflow_abs.core.replay_options import ReplayOptions
+    from airflow_abs.core.simulation import Scenario
+
+    scenario = Scenario(
+        factor=options.factor,
+        options=ReplayOptions(
+            options.target_bytes, options.min_parallelism, options.max_parallelism, options.strategy, options.slots
+        ),
+        fixed=frozenset(options.fixed),
+        file_bytes=options.file_bytes,
+        from_trigger=options.from_trigger,
+    )
+    chosen = SimulateOptions(scenario, options.bytes_per_day, options.runs_per_day)
+    return show_simulation(options.names, options.exchange, chosen, as_json=options.json)
 
 
 def _runs(options: argparse.Namespace) -> int:
@@ -116,3 +172,13 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: expected an integer of at least 1")
     return int(text)
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 0 < factor < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number above 0")
+    return factor

@@ -30,7 +30,9 @@ class StoredDecision:
     `plan` is the id of the plan that it was made under; `producer_decisions` are the digests of the decisions that
     mapped the producers: what they write under another one, the ranges of this one do not fit. `measured` is what it
     rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then; of inputs
-    whose hot subpartitions may be dealt out, `measured_by_producer` has those of each subtask.
+    whose hot subpartitions may be dealt out, `measured_by_producer` has those of each subtask. `measured_at` is when
+    the last subtask before it ended (of a region that reads files: when it was decided), in epoch seconds; None if
+    nobody knows.
     """
 
     plan: str
@@ -40,6 +42,7 @@ class StoredDecision:
     producer_decisions: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[str, Sequence[int]] = field(default_factory=dict)
     measured_by_producer: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+    measured_at: float | None = None
 
     @property
     def digest(self) -> str:
@@ -65,6 +68,7 @@ class StoredDecision:
             "measured_by_producer": {
                 name: [list(sizes) for sizes in rows] for name, rows in self.measured_by_producer.items()
             },
+            "measured_at": self.measured_at,
         }
 
     @classmethod
@@ -78,6 +82,7 @@ class StoredDecision:
             producer_decisions=value["producer_decisions"],
             measured=value["measured"],
             measured_by_producer=value.get("measured_by_producer", {}),
+            measured_at=value.get("measured_at"),
         )
 
 
@@ -87,6 +92,7 @@ def decide_and_store(
     region: str,
     reports: Mapping[str, Sequence[SubtaskReport]],
     open_path: Callable[[str], ExchangePath],
+    measured_at: float | None = None,
 ) -> StoredDecision:
     """Decide one region from what its producers reported and from its sources' files, and store the decision.
 
@@ -96,6 +102,7 @@ def decide_and_store(
         region: its name.
         reports: producer region to the reports of all its subtasks, in any order.
         open_path: turns a source's path into one that can be listed.
+        measured_at: as in `StoredDecision`.
 
     Raises:
         ExchangeError: a report is missing; a source path matches nothing.
@@ -123,6 +130,7 @@ def decide_and_store(
         measured_by_producer={
             entry.name: entry.bytes_by_partition for entry in inputs if entry.name in planned.splittable
         },
+        measured_at=measured_at,
     )
     write_json(folder.decision_path(region), stored.to_json())
     return stored

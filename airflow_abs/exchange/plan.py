@@ -108,6 +108,7 @@ class JobPlan:
     `options` are the job's (strategy, target_bytes, ...); `slots` is how many Spark tasks run at once, None if the
     server does not say. `fused` names for each declared region that is not there the one that does its work. `id` is
     new with every plan: what is derived from it meets nothing of an earlier run, even if that had the same run id.
+    `began` is when Airflow started the task that planned it, in epoch seconds; None if nobody knows.
     """
 
     id: str
@@ -116,6 +117,7 @@ class JobPlan:
     slots: int | None
     spark_version: str
     fused: Mapping[str, str] = field(default_factory=dict)
+    began: float | None = None
 
     def region(self, name: str) -> PlannedRegion:
         return next(region for region in self.regions if region.name == name)
@@ -126,8 +128,15 @@ class JobPlan:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> JobPlan:
         regions = tuple(_region_from_json(region) for region in value["regions"])
-        fused = value.get("fused", {})
-        return cls(value["id"], regions, value["options"], value["slots"], value["spark_version"], fused)
+        return cls(
+            id=value["id"],
+            regions=regions,
+            options=value["options"],
+            slots=value["slots"],
+            spark_version=value["spark_version"],
+            fused=value.get("fused", {}),
+            began=value.get("began"),
+        )
 
 
 def read_plan(folder: JobFolder) -> JobPlan:

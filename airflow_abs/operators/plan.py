@@ -63,8 +63,9 @@ class PlanOperator(JobTask):
         folder = self.folder(context)
         endpoint = AdaptiveSparkHook(self.conn_id).get_endpoint()
         self._end_earlier(endpoint, folder)
+        began = context["ti"].start_date.timestamp()
         with open_session(endpoint) as session:
-            plan = plan_job(session, folder, self.graph, self._programs(), self.options, open_path)
+            plan = plan_job(session, folder, self.graph, self._programs(), self.options, open_path, began)
         for region in plan.regions:
             self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
         for name, into in plan.fused.items():

@@ -28,6 +28,7 @@ def plan_job(
     programs: Mapping[str, VertexProgram],
     options: Mapping[str, Any],
     open_path: Callable[[str], ExchangePath],
+    began: float | None = None,
 ) -> JobPlan:
     """Check both sides of the exchange, compile all regions, and store the plan: templates first, plan.json last.
 
@@ -51,7 +52,7 @@ def plan_job(
         for number, template in enumerate(templates):
             write_atomic(folder.step_path(region.name, number), template)
     slots = options.get("slots") or read_slots(session)
-    plan = JobPlan(uuid.uuid4().hex, tuple(regions), options, slots, session.version, fused.into)
+    plan = JobPlan(uuid.uuid4().hex, tuple(regions), options, slots, session.version, fused.into, began)
     write_json(folder.plan_path, plan.to_json())
     return plan
 

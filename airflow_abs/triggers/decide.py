@@ -81,12 +81,12 @@ def decide(folder: JobFolder, region: str, read: ReadReports) -> list[dict[str, 
         log.info("%s runs inside %s today", region, into)
         return [{"subtask": _describe_fused(into)}]
     reports = {producer: read(producer) for producer in dict.fromkeys(e.region for e in plan.region(region).inputs)}
+    ready = ready_since(reports, time.time())
     with decide_span(folder, region) as span:
-        stored = decide_and_store(folder, plan, region, reports, open_path)
+        stored = decide_and_store(folder, plan, region, reports, open_path, measured_at=ready)
         describe_decided(span, stored.decision)
     log.info("%s", stored.decision.describe())
     emit_decision(folder, stored.decision)
-    ready = ready_since(reports, time.time())
     return [{"subtask": {**subtask, "ready": ready}} for subtask in describe_subtasks(stored)]
 
 

@@ -1,7 +1,8 @@
 """For every workload the DAGs that are compared: `<workload>__<peer>`, see `PEERS`.
 
-`worker` is ours without the triggerer, `triggerer` is ours without workers. All read the same tables, run the same
-steps, and retry a killed task after one second.
+`worker` is ours without the triggerer, `triggerer` is ours without workers, `scaled` is ours with small subtasks, over
+the tables that its run is told. All others read the same tables, run the same steps, and retry a killed task after one
+second.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SUBMIT = os.environ["AIRFLOW_ABS_BENCH_SUBMIT"]
 RETRIES: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=1)}
 
 
-def ours(workload: Workload, **options: Any) -> None:
+def ours(workload: Workload, data: str = DATA, **options: Any) -> None:
     with AdaptiveSparkJob("job", **options):
         vertices: dict[str, AdaptiveSparkOperator] = {}
         for step in workload.steps:
@@ -38,7 +39,7 @@ def ours(workload: Workload, **options: Any) -> None:
             vertices[step.name] = AdaptiveSparkOperator(
                 task_id=step.name,
                 transform=step.transform,
-                source=Files(f"{DATA}/{workload.name}/{step.source}") if step.source else None,
+                source=Files(f"{data}/{workload.name}/{step.source}") if step.source else None,
                 inputs=inputs,
                 join=step.join,
                 sink=Files(f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}") if step is workload.last else None,
@@ -84,6 +85,7 @@ PEERS = {
     "ours": ours,
     "worker": lambda workload: ours(workload, deferrable=False),
     "triggerer": lambda workload: ours(workload, start_from_trigger=True),
+    "scaled": lambda workload: ours(workload, "{{ dag_run.conf['data'] }}", target_bytes="16MB"),
     "submit": submit,
     "slices": sliced,
 }
