@@ -9,8 +9,13 @@ import pytest
 
 from airflow_abs.cli.demo import run_day
 from airflow_abs.cli.oracle import QUERIES
+from airflow_abs.cli.runs import find_folders
 from airflow_abs.cli.services import AirflowServices
 from airflow_abs.cli.terminal import Terminal
+from airflow_abs.core.simulated_fit import fit_costs
+from airflow_abs.core.simulation import Scenario, simulate
+from airflow_abs.exchange.recorded import recorded_job
+from airflow_abs.exchange.run_reading import read_run
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -37,3 +42,13 @@ def test_the_fan_out_follows_the_volume_of_the_day(
     orders = [next(vertex for vertex in run.vertices if vertex.vertex == "orders") for run in runs]
     assert orders[0].bytes_in * 3 < orders[1].bytes_in
     assert orders[0].subtasks < orders[1].subtasks
+    assert_simulated_as_it_ran(folder / "exchange", "daily_revenue")
+
+
+def assert_simulated_as_it_ran(exchange: Path, dag_id: str) -> None:
+    """Real tasks record all that a simulation needs: the newest run, with a factor of 1, has the same decisions."""
+    (found,) = find_folders(dag_id, str(exchange))
+    job = recorded_job(read_run(found))
+    told = simulate(job, fit_costs([job]), Scenario())
+    assert [region.decision for region in told.regions] == [region.decision for region in job.regions]
+    assert told.wall > max(region.end for region in job.regions) / 2 > 0
