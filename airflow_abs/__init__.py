@@ -1,6 +1,6 @@
 """Flink's adaptive batch scheduler for Airflow and Spark.
 
-The three names of a DAG file are loaded on first use, so that importing the package costs nothing.
+The names of a DAG file are loaded on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_abs.exchange.files import Files
+    from airflow_abs.hooks.ephemeral import Ephemeral
     from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
 
@@ -18,10 +19,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "AdaptiveSparkJob": "airflow_abs.task_groups.adaptive_spark",
     "AdaptiveSparkOperator": "airflow_abs.operators.adaptive_spark",
+    "Ephemeral": "airflow_abs.hooks.ephemeral",
     "Files": "airflow_abs.exchange.files",
 }
 
-__all__ = ["AdaptiveSparkJob", "AdaptiveSparkOperator", "Files", "__version__"]
+__all__ = ["AdaptiveSparkJob", "AdaptiveSparkOperator", "Ephemeral", "Files", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

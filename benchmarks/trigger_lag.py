@@ -22,6 +22,7 @@ from unittest.mock import patch
 from airflow.triggers.base import TaskSuccessEvent
 
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 from airflow_abs.triggers import slots
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
 from airflow_abs.triggers.subtask import SubtaskTrigger
@@ -151,7 +152,7 @@ async def drain(trigger: StartSubtaskTrigger) -> None:
 
 
 def waiting() -> int:
-    return slots.open_slots("spark", SLOTS).waiting
+    return slots.open_slots(AdaptiveSparkHook("spark"), SLOTS).waiting
 
 
 async def until(what: Callable[[], bool]) -> None:

@@ -2,6 +2,8 @@
 
     <root>/<dag_id>/<run_id>/<job>/
         plan.json
+        server.json                                     the run's own Spark server, if it has one
+        _server-<key>/                                  what that needed to start and says of itself
         <region>/step-<i>.pb
         <region>/decision.json
         <region>/subtask-<k>/manifest.json
@@ -97,6 +99,15 @@ class JobFolder:
     @property
     def plan_path(self) -> ExchangePath:
         return self.path / "plan.json"
+
+    @property
+    def server_path(self) -> ExchangePath:
+        """The record of the run's own Spark server."""
+        return self.path / "server.json"
+
+    def start_path(self, key: str) -> ExchangePath:
+        """The folder of one start of that server."""
+        return self.path / f"_server-{escape(key)}"
 
     def region_path(self, region: str) -> ExchangePath:
         return self.path / escape(region)

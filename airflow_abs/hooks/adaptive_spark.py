@@ -17,19 +17,35 @@ from airflow_abs.settings import SECTION
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
+    from airflow_abs.exchange.paths import JobFolder
+    from airflow_abs.exchange.run_server import RunServer
     from airflow_abs.spark.embedded_state import EmbeddedSettings
     from airflow_abs.spark.endpoint import ConnectEndpoint
 
 
 _ENDPOINT_SECONDS = 5.0
-_endpoints: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, tuple[ConnectEndpoint, float]]] = (
-    weakref.WeakKeyDictionary()
-)
+_endpoints: weakref.WeakKeyDictionary[
+    asyncio.AbstractEventLoop, dict[tuple[str, str], tuple[ConnectEndpoint, float]]
+] = weakref.WeakKeyDictionary()
 
 
 class AdaptiveSparkHook(SparkConnectHook):
     """The Spark provider's hook; a connection without a host (or with the extra ``embedded``) means the server of this
-    host, which the first task that needs it starts."""
+    host, which the first task that needs it starts.
+
+    With `run`, the folder of a job with `Ephemeral`, it is the server that was started for that run; of the connection
+    count the user and the password, from which the server's token is derived.
+    """
+
+    def __init__(self, conn_id: str, run: JobFolder | None = None) -> None:
+        super().__init__(conn_id)
+        self._run = run
+
+    @property
+    def server_name(self) -> str:
+        """For messages: the same for everybody who has the same server."""
+        run = self._run
+        return self._conn_id if run is None else f"{run.dag_id}/{run.run_id}/{run.job}"
 
     def get_endpoint(self) -> ConnectEndpoint:
         """For workers: may start the embedded server, and then takes some seconds."""
@@ -37,9 +53,13 @@ class AdaptiveSparkHook(SparkConnectHook):
 
     def find_endpoint(self) -> ConnectEndpoint | None:
         """The server if there is one; starts none."""
+        from airflow_abs.exchange.run_server import read_server
         from airflow_abs.spark.embedded import embedded_status
 
         connection = self.get_connection(self._conn_id)
+        if self._run is not None:
+            server = read_server(self._run)
+            return self._endpoint(connection) if server is not None and server.host else None
         if is_embedded(connection) and not embedded_status(embedded_folder()).running:
             return None
         return self._endpoint(connection)
@@ -48,17 +68,35 @@ class AdaptiveSparkHook(SparkConnectHook):
         """For event loops: nothing blocks. The answer is kept for some seconds: a triggerer asks for hundreds of
         subtasks, and each time costs a request to Airflow and a look at the embedded server."""
         known = _endpoints.setdefault(asyncio.get_running_loop(), {})
-        endpoint, until = known.get(self._conn_id, (None, 0.0))
+        key = (self._conn_id, "" if self._run is None else str(self._run.path))
+        endpoint, until = known.get(key, (None, 0.0))
         if endpoint is None or until < time.monotonic():
+            for old in [name for name, (_, end) in known.items() if end < time.monotonic()]:
+                del known[old]  # runs come and go
             connection = await self.aget_connection(self._conn_id)
             endpoint = await asyncio.to_thread(self._endpoint, connection)
-            known[self._conn_id] = endpoint, time.monotonic() + _ENDPOINT_SECONDS
+            known[key] = endpoint, time.monotonic() + _ENDPOINT_SECONDS
         return endpoint
 
+    def secret(self) -> str:
+        """What the tokens of runs' servers are derived from."""
+        return self.get_connection(self._conn_id).password or ""
+
+    def endpoint_of(self, server: RunServer) -> ConnectEndpoint:
+        """Where this server of a run is, with its token."""
+        from airflow_abs.spark.run_server import server_endpoint
+
+        connection = self.get_connection(self._conn_id)
+        return server_endpoint(server, connection.password or "", connection.login)
+
     def _endpoint(self, connection: Connection) -> ConnectEndpoint:
+        from airflow_abs.exchange.run_server import read_server
         from airflow_abs.spark.embedded import ensure_embedded_server
         from airflow_abs.spark.endpoint import ConnectEndpoint
+        from airflow_abs.spark.run_server import server_endpoint
 
+        if self._run is not None:
+            return server_endpoint(read_server(self._run), connection.password or "", connection.login)
         if is_embedded(connection):
             return ensure_embedded_server(embedded_folder(), settings=embedded_settings(connection))
         return ConnectEndpoint.from_url(connection_url(connection))

@@ -14,6 +14,8 @@ from airflow_abs.hooks.storage import open_path
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+
 
 class JobTask(BaseOperator):
     """A task of an `AdaptiveSparkJob`.
@@ -22,17 +24,25 @@ class JobTask(BaseOperator):
         exchange: templated URI of the exchange.
         job: id of the task group.
         conn_id: Airflow connection of type ``spark_connect``.
+        ephemeral: whether the run has a Spark server of its own.
     """
 
     template_fields: Sequence[str] = ("exchange",)
     operator_extra_links = (AdaptivePlanLink(),)
 
-    def __init__(self, *, exchange: str, job: str, conn_id: str, **kwargs: Any) -> None:
+    def __init__(self, *, exchange: str, job: str, conn_id: str, ephemeral: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.exchange = exchange
         self.job = job
         self.conn_id = conn_id
+        self.ephemeral = ephemeral
 
     def folder(self, context: Context) -> JobFolder:
         run = context["dag_run"]
         return JobFolder(open_path(self.exchange), run.dag_id, run.run_id, self.job)
+
+    def spark_hook(self, context: Context) -> AdaptiveSparkHook:
+        """The way to the run's Spark server."""
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+
+        return AdaptiveSparkHook(self.conn_id, self.folder(context) if self.ephemeral else None)

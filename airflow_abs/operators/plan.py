@@ -55,13 +55,12 @@ class PlanOperator(JobTask):
         self.options = options
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.hooks.storage import open_path
         from airflow_abs.spark.planning import plan_job
         from airflow_abs.spark.session import open_session
 
         folder = self.folder(context)
-        endpoint = AdaptiveSparkHook(self.conn_id).get_endpoint()
+        endpoint = self.spark_hook(context).get_endpoint()
         self._end_earlier(endpoint, folder)
         began = context["ti"].start_date.timestamp()
         with open_session(endpoint) as session:

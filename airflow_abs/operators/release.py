@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.cleaning import release_job
 from airflow_abs.exchange.errors import ExchangeError
-from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.run_reading import read_run
 from airflow_abs.operators.job_task import JobTask
 from airflow_abs.triggers.metrics import emit_run
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from airflow_abs.hooks.ephemeral import Ephemeral
 
 _DOCS = (
     "Ends what the run still has on the Spark server, and deletes its exchange data if all tasks of the job "
@@ -32,15 +33,19 @@ class ReleaseOperator(JobTask):
 
     Args:
         task_ids: the other tasks of the job.
+        server: how the job's own Spark servers are started, if it has such.
     """
 
-    def __init__(self, *, task_ids: Sequence[str], **kwargs: Any) -> None:
+    def __init__(self, *, task_ids: Sequence[str], server: Ephemeral | None = None, **kwargs: Any) -> None:
         super().__init__(**{"doc_md": _DOCS, **kwargs})
         self.task_ids = tuple(task_ids)
+        self.server = server
 
     def execute(self, context: Context) -> dict[str, Any]:
         self._emit_metrics(context)
-        self._release_sessions(self.folder(context))
+        self._release_sessions(context)
+        if self.server is not None:
+            self._stop_server(self.server, context)
         unfinished = self._not_succeeded(context)
         if unfinished:
             self.log.info("keeping the exchange data: not all tasks succeeded (%s)", ", ".join(sorted(unfinished)))
@@ -49,16 +54,23 @@ class ReleaseOperator(JobTask):
         released = release_job(folder)
         return {"released_bytes": released.bytes}
 
-    def _release_sessions(self, folder: JobFolder) -> None:
+    def _stop_server(self, server: Ephemeral, context: Context) -> None:
+        """What the teardown of the server was not given to do: Airflow leaves it out if the setup failed."""
+        from airflow_abs.hooks.run_server import stop_server
+
+        if ended := stop_server(server, self.folder(context)):
+            self.log.info("ended Spark server %s", ended)
+
+    def _release_sessions(self, context: Context) -> None:
         """After failures too: nothing of an ended run may go on in Spark. A server that is gone has nothing to end."""
-        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.spark.errors import SparkOperationError
         from airflow_abs.spark.release import release_sessions
 
         try:
-            endpoint = AdaptiveSparkHook(self.conn_id).find_endpoint()
+            endpoint = self.spark_hook(context).find_endpoint()
             if endpoint is not None:
-                self.log.info("ended %d Spark session(s)", asyncio.run(release_sessions(endpoint, folder)))
+                ended = asyncio.run(release_sessions(endpoint, self.folder(context)))
+                self.log.info("ended %d Spark session(s)", ended)
         except (ExchangeError, SparkOperationError) as error:
             self.log.warning("could not end this run's Spark sessions: %s", error)
 

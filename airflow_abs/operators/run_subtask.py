@@ -126,6 +126,7 @@ class RunSubtaskOperator(JobTask):
             subtask=self.subtask,
             stall_after=self.stall_after,
             began=time.time(),
+            ephemeral=self.ephemeral,
         )
 
     def _seconds_left(self) -> float | None:

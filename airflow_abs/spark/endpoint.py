@@ -28,6 +28,7 @@ class ConnectEndpoint:
 
     `user_id` belongs to the identity of a session: only the same user reaches a session or operation again.
     `headers` are sent with every call (pairs of name and value; from parameters of the URL that have no other meaning).
+    `remedy` says what to do if nothing answers there.
     """
 
     host: str
@@ -36,6 +37,7 @@ class ConnectEndpoint:
     use_ssl: bool = False
     user_id: str = DEFAULT_USER
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    remedy: str = field(default="start it, or correct host, port and TLS in the connection", repr=False)
 
     @classmethod
     def from_url(cls, url: str) -> ConnectEndpoint:
@@ -233,8 +235,7 @@ def describe_unreachable(endpoint: ConnectEndpoint, error: Any, seconds: float) 
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             found = f"no answer within {seconds:g} s"
     return ConnectServerUnreachableError(
-        f"no Spark Connect server reachable at {endpoint.address}: {found}; start it, or correct host, port and TLS in "
-        "the connection"
+        f"no Spark Connect server reachable at {endpoint.address}: {found}; {endpoint.remedy}"
     )
 
 

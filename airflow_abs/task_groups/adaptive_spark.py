@@ -7,8 +7,9 @@ from typing import Any, Self
 
 from airflow.sdk import TaskGroup
 
-from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.core.region_inputs import Strategy
+from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import OPEN_JOB, AdaptiveSparkOperator
 from airflow_abs.operators.restart_strategy import RestartStrategy, check_strategy
 from airflow_abs.settings import read_job_settings
@@ -25,6 +26,8 @@ class AdaptiveSparkJob(TaskGroup):
     Args:
         group_id: id of the task group, and the job's name.
         conn_id: Airflow connection of type ``spark_connect``; without a host it means an embedded server.
+        spark: `Ephemeral(...)` starts a Spark Connect server for each run, as an application of a cluster, and ends it
+            with the run; of the connection `conn_id` count the user and the password then.
         exchange: templated URI of shared storage for the data between regions.
         target_bytes: bytes that one subtask should read, such as ``"256MB"``.
         min_parallelism, max_parallelism: bounds of every vertex that has none of its own.
@@ -52,6 +55,7 @@ class AdaptiveSparkJob(TaskGroup):
         group_id: str,
         *,
         conn_id: str = "spark_connect_default",
+        spark: Ephemeral | None = None,
         exchange: str | None = None,
         target_bytes: int | str | None = None,
         min_parallelism: int | None = None,
@@ -71,6 +75,7 @@ class AdaptiveSparkJob(TaskGroup):
     ) -> None:
         super().__init__(group_id=group_id, **group)
         self._conn_id = conn_id
+        self._server = _check_spark(spark)
         self._restart_strategy = check_strategy(restart_strategy)
         self._settings = read_job_settings(
             {
@@ -105,6 +110,15 @@ class AdaptiveSparkJob(TaskGroup):
         OPEN_JOB.set(None)
         try:
             if kind is None:
-                render_job(self, self._settings, self._conn_id, self._vertices, self._restart_strategy)
+                render_job(self, self._settings, self._conn_id, self._vertices, self._restart_strategy, self._server)
         finally:  # Airflow's own stack of open groups has to be left in order, also after a mistake
             super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]
+
+
+def _check_spark(spark: object) -> Ephemeral | None:
+    if spark is None or isinstance(spark, Ephemeral):
+        return spark
+    raise InvalidValueError(
+        f"spark is {spark!r}; expected Ephemeral(...) for a Spark server per run, or None for the one that conn_id "
+        "names"
+    )

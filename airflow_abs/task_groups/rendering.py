@@ -13,6 +13,7 @@ from airflow.sdk import Asset, TaskGroup
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.job_graph import JobGraph, Region, build_job_graph
 from airflow_abs.exchange.files import Files
+from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.commit import CommitOperator
 from airflow_abs.operators.decide import DecideOperator
@@ -20,6 +21,7 @@ from airflow_abs.operators.plan import PlanOperator
 from airflow_abs.operators.release import ReleaseOperator
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
 from airflow_abs.operators.restart_strategy import DEFAULT, RestartStrategy
+from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.settings import JobSettings
 from airflow_abs.task_groups.trigger_start import check_arguments, decide_from_trigger, run_from_trigger
@@ -38,10 +40,12 @@ def render_job(
     conn_id: str,
     declared: Sequence[AdaptiveSparkOperator],
     restart_strategy: RestartStrategy = DEFAULT,
+    server: Ephemeral | None = None,
 ) -> JobGraph:
     """Check the declared graph and create its tasks in the open task group.
 
     plan -> per region: decide -> run[k] (-> commit); producers' run -> both decide and run; everything -> release.
+    With a server of its own: start_server -> plan and every run; everything -> stop_server -> release.
 
     Raises:
         JobGraphError: the graph cannot be run; see `build_job_graph`.
@@ -54,10 +58,12 @@ def render_job(
     _check_edges_stay_inside(declared)
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
-    rendering = _Rendering(group, settings, conn_id, graph, by_name, restart_strategy)
+    rendering = _Rendering(group, settings, conn_id, graph, by_name, restart_strategy, server)
     rendering.add_plan()
     for region in graph.regions:
         rendering.add_region(region)
+    if server is not None:
+        rendering.add_server(server)
     rendering.add_release()
     return graph
 
@@ -97,13 +103,19 @@ class _Rendering:
     graph: JobGraph
     declared: Mapping[str, AdaptiveSparkOperator]
     restart_strategy: RestartStrategy
+    server: Ephemeral | None
     plan: Any = None
     run: dict[str, Any] = field(default_factory=dict)
     others: list[Any] = field(default_factory=list)
 
     @property
     def common(self) -> dict[str, Any]:
-        return {"exchange": self.settings.exchange, "job": self.group.group_id, "conn_id": self.conn_id}
+        return {
+            "exchange": self.settings.exchange,
+            "job": self.group.group_id,
+            "conn_id": self.conn_id,
+            "ephemeral": self.server is not None,
+        }
 
     @property
     def head(self) -> dict[str, Any]:
@@ -174,8 +186,19 @@ class _Rendering:
             run_from_trigger(run, self.settings, self.common, limit)
         return run
 
+    def add_server(self, server: Ephemeral) -> None:
+        """Every task that talks to Spark comes directly after the setup: Airflow then clears that with it, and the task
+        waits for it."""
+        start = StartServerOperator(task_id="start_server", server=server, **self.head)
+        stop = StopServerOperator(task_id="stop_server", server=server, **self.head)
+        start >> [self.plan, *self.run.values()]
+        self.others >> stop.as_teardown(setups=start)
+        self.others.append(stop)
+
     def add_release(self) -> None:
-        release = ReleaseOperator(task_id="release", task_ids=[task.task_id for task in self.others], **self.head)
+        """Not a teardown of `start_server`: it comes also when that has failed, and ends what is left of it then."""
+        task_ids = [task.task_id for task in self.others if not task.is_teardown]
+        release = ReleaseOperator(task_id="release", task_ids=task_ids, server=self.server, **self.head)
         self.others >> release.as_teardown()
 
     def _add_commit(self, region: Region, run: Any) -> None:

@@ -15,10 +15,14 @@ import uuid
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from airflow_abs.core.slot_pool import Grant, SlotAction, SlotDemand, SlotPool
 from airflow_abs.spark.errors import ResourcesError, SparkOperationError
 from airflow_abs.spark.operations import derive_id
+
+if TYPE_CHECKING:
+    from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +65,11 @@ class SlotQueue:
     def is_over(self) -> bool:
         """Nobody follows the cluster any more: open another one."""
         return self._follower is not None and self._follower.done()
+
+    @property
+    def is_idle(self) -> bool:
+        """It can be forgotten: who comes next opens another one."""
+        return self._pool.is_empty if self._follower is None else self._follower.done()
 
     @property
     def waiting(self) -> int:
@@ -161,32 +170,34 @@ _queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, in
 )
 
 
-def open_slots(conn_id: str, fixed: int | None) -> SlotQueue:
-    """The queue of a connection's cluster in this event loop, shared by all who name the same.
+def open_slots(hook: AdaptiveSparkHook, fixed: int | None) -> SlotQueue:
+    """The queue of a Spark server's cluster in this event loop, shared by all who name the same.
 
     Args:
         fixed: number of slots; None to follow the cluster.
     """
     of_loop = _queues.setdefault(asyncio.get_running_loop(), {})
-    queue = of_loop.get((conn_id, fixed))
+    key = (hook.server_name, fixed)
+    queue = of_loop.get(key)
     if queue is None or queue.is_over:
-        queue = of_loop[conn_id, fixed] = SlotQueue(conn_id, fixed or _CapacityReader(conn_id))
+        for old in [name for name, each in of_loop.items() if each.is_idle]:
+            del of_loop[old]  # runs with a server of their own come and go
+        queue = of_loop[key] = SlotQueue(hook.server_name, fixed or _CapacityReader(hook))
     return queue
 
 
 class _CapacityReader:
-    """Asks the Spark server of a connection, in one session for all who ask; in another one after an error."""
+    """Asks the Spark server, in one session for all who ask; in another one after an error."""
 
-    def __init__(self, conn_id: str) -> None:
-        self._conn_id = conn_id
-        self._session_id = derive_id("slots", conn_id)
+    def __init__(self, hook: AdaptiveSparkHook) -> None:
+        self._hook = hook
+        self._session_id = derive_id("slots", hook.server_name)
 
     async def __call__(self) -> int:
-        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.spark.capacity import read_capacity
         from airflow_abs.spark.connection import open_connection
 
-        endpoint = await AdaptiveSparkHook(self._conn_id).aget_endpoint()
+        endpoint = await self._hook.aget_endpoint()
         async with open_connection(endpoint) as connection:
             try:
                 return await read_capacity(connection, self._session_id)

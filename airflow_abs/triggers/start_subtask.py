@@ -66,6 +66,7 @@ class StartSubtaskTrigger(BaseTrigger):
         resource_stabilization: float,
         stall_after: float,
         execution_timeout: float | None,
+        ephemeral: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.conn_id = conn_id
@@ -77,10 +78,11 @@ class StartSubtaskTrigger(BaseTrigger):
         self.resource_stabilization = resource_stabilization
         self.stall_after = stall_after
         self.execution_timeout = execution_timeout
+        self.ephemeral = ephemeral
         self._running: SubtaskTrigger | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("conn_id", "exchange", "job", "region", "slots")
+        names = ("conn_id", "exchange", "job", "ephemeral", "region", "slots")
         limits = ("resource_timeout", "resource_stabilization", "stall_after", "execution_timeout")
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
@@ -100,7 +102,7 @@ class StartSubtaskTrigger(BaseTrigger):
                 start.wanted,
                 WaitOptions(self.resource_timeout, self.resource_stabilization),
             )
-            async with open_slots(self.conn_id, self.slots).slot(demand, is_running=start.needs_no_slot):
+            async with open_slots(run.spark_hook, self.slots).slot(demand, is_running=start.needs_no_slot):
                 begun = replace(start.run, began=time.time())
                 self._running = SubtaskTrigger(**begun.to_json(), deadline=self._deadline(start))
                 event = await self._running.end()
@@ -130,6 +132,7 @@ class StartSubtaskTrigger(BaseTrigger):
             attempt=instance.try_number,
             subtask={"index": instance.map_index},
             stall_after=self.stall_after,
+            ephemeral=self.ephemeral,
         )
 
     def _deadline(self, start: _Start) -> float | None:

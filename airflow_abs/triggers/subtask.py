@@ -16,6 +16,7 @@ from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.task_end import succeed
 
 if TYPE_CHECKING:
+    from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
     from airflow_abs.spark.endpoint import ConnectEndpoint
     from airflow_abs.spark.subtask import SubtaskAttempt
 
@@ -46,6 +47,7 @@ class SubtaskRun:
     subtask: Mapping[str, Any]
     stall_after: float
     began: float | None = None
+    ephemeral: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -59,16 +61,18 @@ class SubtaskRun:
 
         return SubtaskAttempt(self.region, self.subtask["index"], self.attempt, self.subtask["decision"])
 
+    @property
+    def spark_hook(self) -> AdaptiveSparkHook:
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+
+        return AdaptiveSparkHook(self.conn_id, self.folder if self.ephemeral else None)
+
     def get_endpoint(self) -> ConnectEndpoint | None:
         """For workers, before any clock runs; None if there is nothing to do on Spark."""
-        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
-
-        return None if "fused_into" in self.subtask else AdaptiveSparkHook(self.conn_id).get_endpoint()
+        return None if "fused_into" in self.subtask else self.spark_hook.get_endpoint()
 
     async def aget_endpoint(self) -> ConnectEndpoint:
-        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
-
-        return await AdaptiveSparkHook(self.conn_id).aget_endpoint()
+        return await self.spark_hook.aget_endpoint()
 
     async def run(self, endpoint: ConnectEndpoint | None = None) -> dict[str, Any]:
         """Run it to its end and return what is pushed as XCom; cancelling leaves the Spark operation running.

@@ -13,6 +13,7 @@ import pytest
 from airflow_abs.cli.generate import DataSpec, generate
 from airflow_abs.cli.services import AirflowServices, example_environment
 from tests.replayed import assert_all_replayed
+from tests.standalone import RUN_CONNECTION, Standalone, choose_ports
 
 DAYS = (date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3))
 SCALE = 0.02
@@ -53,12 +54,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def airflow(folder: Path) -> Iterator[AirflowServices]:
+def standalone() -> Standalone:
+    """Where the Spark cluster of the connection `standalone` is, once a test has started it."""
+    return choose_ports()
+
+
+@pytest.fixture(scope="session")
+def airflow(folder: Path, standalone: Standalone) -> Iterator[AirflowServices]:
     """Started once. A DAG file put into its `dags_folder` is found within some seconds (`api.wait_for_dag`)."""
     generate(DataSpec(folder / "data", DAYS, SCALE, hot_day=DAYS[2]))
     shutil.copytree(EXAMPLES, folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(TEST_DAGS, folder / "dags", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     environment = example_environment(folder, TARGET_BYTES) | SETTINGS | logged_spark(folder / "spark-events")
+    environment["AIRFLOW_CONN_STANDALONE"] = standalone.connection
+    environment["AIRFLOW_CONN_RUN_SPARK"] = RUN_CONNECTION
     with AirflowServices(folder / "airflow", folder / "dags", env=environment) as services:
         yield services
     assert_all_replayed(folder / "exchange")

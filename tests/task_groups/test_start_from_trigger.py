@@ -49,6 +49,7 @@ def test_its_arguments_are_what_the_trigger_takes() -> None:
         "conn_id": "spark_connect_default",
         "exchange": "/x/{{ ds }}",
         "job": "revenue",
+        "ephemeral": False,
         "region": "orders",
         "slots": None,
         "resource_timeout": 60.0,

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_abs.core.resource_wait import WaitOptions
 from airflow_abs.core.slot_pool import SlotDemand
+from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError, ResourcesError
 from airflow_abs.triggers import slots
 from airflow_abs.triggers.slots import SlotQueue, open_slots
@@ -199,13 +200,14 @@ async def test_what_runs_keeps_its_slot_when_the_cluster_lets_nobody_else_in() -
 
 @in_a_loop
 async def test_who_names_the_same_cluster_shares_its_slots() -> None:
-    assert open_slots("spark", 2) is open_slots("spark", 2)
-    assert open_slots("spark", 3) is not open_slots("spark", 2)
-    assert open_slots("other", 2) is not open_slots("spark", 2)
+    spark, other = AdaptiveSparkHook("spark"), AdaptiveSparkHook("other")
+    assert open_slots(spark, 2) is open_slots(AdaptiveSparkHook("spark"), 2)
+    assert open_slots(spark, 3) is not open_slots(spark, 2)
+    assert open_slots(other, 2) is not open_slots(spark, 2)
 
 
 def test_every_event_loop_has_its_own() -> None:
     async def get() -> Any:
-        return open_slots("spark", 2)
+        return open_slots(AdaptiveSparkHook("spark"), 2)
 
     assert asyncio.run(get()) is not asyncio.run(get())

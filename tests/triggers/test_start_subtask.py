@@ -28,6 +28,7 @@ START: dict[str, Any] = {
     "conn_id": "spark",
     "exchange": "file:///x",
     "job": "job",
+    "ephemeral": False,
     "region": "orders",
     "slots": 2,
     "resource_timeout": 300.0,

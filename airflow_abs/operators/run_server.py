@@ -1,0 +1,152 @@
+"""Setup and teardown of a job with `Ephemeral`: the Spark Connect server of the run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowRescheduleException
+
+from airflow_abs.operators.job_task import JobTask
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_abs.exchange.paths import JobFolder
+    from airflow_abs.exchange.run_server import RunServer
+    from airflow_abs.hooks.ephemeral import Ephemeral
+    from airflow_abs.hooks.spark_application import ServerSubmitHook
+
+# One that starts at once is awaited in the worker; one that waits for room on the cluster keeps no worker busy.
+_WORKER_SECONDS = 60.0
+_AGAIN_SECONDS = 15.0
+_LOOK_SECONDS = 1.0
+
+_START_DOCS = (
+    "Submits a Spark Connect server for this run as an application of the cluster, and waits until it answers: a "
+    "minute in the worker, then the task is rescheduled, so that it holds no slot. A server that still runs is "
+    "used on. Clear it, without what is downstream, to replace a server that has ended."
+)
+_STOP_DOCS = "Ends the run's Spark Connect server, whatever became of the other tasks."
+
+
+class ServerTask(JobTask):
+    """A task that starts or ends the server.
+
+    Args:
+        server: how the job's servers are started.
+    """
+
+    def __init__(self, *, server: Ephemeral, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.server = server
+
+
+class StartServerOperator(ServerTask):
+    """Starts the run's server, or goes on with the one that runs. See `hooks/run_server.py`."""
+
+    ui_color = "#f3e8fd"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"doc_md": _START_DOCS, **kwargs})
+        self._hook: ServerSubmitHook | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.hooks.run_server import find_server, start_server, stop_server
+        from airflow_abs.hooks.spark_application import ServerSubmitHook
+        from airflow_abs.spark.errors import SparkOperationError
+
+        folder, secret = self.folder(context), AdaptiveSparkHook(self.conn_id).secret()
+        hook = self._hook = ServerSubmitHook(self.server.conn_id)
+        server = find_server(hook, folder) or start_server(hook, self.server, folder, secret)
+        hook.name_application(server.application)
+        try:
+            up = self._await(hook, folder, server)
+        except SparkOperationError:
+            stop_server(self.server, folder)
+            raise
+        if up is None:
+            self.log.info("%s does not answer yet; looking again in %g s", server.application, _AGAIN_SECONDS)
+            raise AirflowRescheduleException(datetime.now(UTC) + timedelta(seconds=_AGAIN_SECONDS))
+        self.log.info("Spark server %s is up at %s:%d", up.application, up.host, up.port)
+        return {"application": up.application, "address": f"{up.host}:{up.port}"}
+
+    def on_kill(self) -> None:
+        """Ends spark-submit, and the driver once it is known."""
+        if self._hook is not None:
+            self._hook.on_kill()
+
+    def _await(self, hook: ServerSubmitHook, folder: JobFolder, server: RunServer) -> RunServer | None:
+        """The server with its address, noted; None if it has not answered for as long as the worker waits.
+
+        Raises:
+            ConnectServerUnreachableError: it has ended, or its time to start is over, or it may not be spoken to.
+        """
+        from airflow_abs.exchange.run_server import write_server
+        from airflow_abs.hooks.spark_application import is_active
+        from airflow_abs.spark.errors import ConnectServerUnreachableError
+
+        patience = time.monotonic() + _WORKER_SECONDS
+        # One that was up is not given up for one answer that it owes.
+        deadline = max(server.submitted + self.server.start_timeout, time.time() + _WORKER_SECONDS)
+        told = ""
+        while True:
+            state = hook.state(server.application)
+            if state != told:
+                self.log.info("Spark server %s: %s", server.application, state)
+                told = state
+            if not is_active(state):
+                raise ConnectServerUnreachableError(
+                    f"Spark server {server.application} is {state} and never answered; its log, at the cluster manager "
+                    "or on the worker, says why"
+                )
+            up = self._find_address(folder, server)
+            if up is not None:
+                write_server(folder, up)
+                return up
+            if time.time() >= deadline:
+                raise ConnectServerUnreachableError(
+                    f"Spark server {server.application} is {state} and does not answer after "
+                    f"{self.server.start_timeout:g} s; give it room on the cluster, or raise start_timeout of Ephemeral"
+                )
+            if time.monotonic() >= patience:
+                return None
+            time.sleep(_LOOK_SECONDS)
+
+    def _find_address(self, folder: JobFolder, server: RunServer) -> RunServer | None:
+        """The server with its address, if it has announced one and answers there."""
+        from airflow_abs.exchange.run_server import read_announcement
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.hooks.run_server import starts_folder
+        from airflow_abs.spark.endpoint import probe_blocking
+        from airflow_abs.spark.errors import ConnectServerUnreachableError
+
+        address = read_announcement(starts_folder(self.server, folder), server.key)
+        if address is None:
+            return None
+        up = replace(server, host=address[0], port=address[1])
+        endpoint = AdaptiveSparkHook(self.conn_id).endpoint_of(up)
+        try:
+            probe_blocking(endpoint)
+        except ConnectServerUnreachableError as error:
+            self.log.info("%s", error)
+            return None
+        return up
+
+
+class StopServerOperator(ServerTask):
+    """Ends the run's server."""
+
+    ui_color = "#f3e8fd"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"doc_md": _STOP_DOCS, **kwargs})
+
+    def execute(self, context: Context) -> None:
+        from airflow_abs.hooks.run_server import stop_server
+
+        ended = stop_server(self.server, self.folder(context))
+        self.log.info("ended Spark server %s" if ended else "no Spark server to end%s", ended)

@@ -1,0 +1,146 @@
+"""Setup and teardown of a run's server, on an invented cluster manager."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from airflow.sdk.exceptions import AirflowRescheduleException
+
+from airflow_abs import Ephemeral
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.run_server import RunServer, read_server
+from airflow_abs.operators import run_server
+from airflow_abs.operators.release import ReleaseOperator
+from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
+from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError
+
+CONTEXT: Any = {"dag_run": SimpleNamespace(dag_id="dag", run_id="run")}
+STARTED = '{"Event":"SparkListenerConnectServiceStarted","hostAddress":"localhost","bindingPort":4711}\n'
+
+
+class Cluster:
+    """What all hooks share: state by driver, and what was asked of it."""
+
+    states: ClassVar[dict[str, str]] = {}
+    announces: ClassVar[bool] = True
+
+    def __init__(self, conn_id: str) -> None:
+        assert conn_id == "cluster"
+        self._named = ""
+
+    def start(self, name: str, folder: Path, properties: Mapping[str, str], token: str) -> str:
+        driver = f"driver-{len(self.states)}"
+        self.states[driver] = "RUNNING"
+        if self.announces:
+            (folder / "app-1.inprogress").write_text(STARTED)
+        return driver
+
+    def state(self, application: str) -> str:
+        return self.states[application]
+
+    def stop(self, application: str) -> None:
+        self.states[application] = "KILLED"
+
+    def name_application(self, application: str) -> None:
+        self._named = application
+
+    def on_kill(self) -> None:
+        self.stop(self._named)
+
+
+@pytest.fixture(autouse=True)
+def cluster(monkeypatch: pytest.MonkeyPatch) -> type[Cluster]:
+    """Its servers answer as soon as they are asked; a worker waits for no time at all."""
+    for name in ("airflow_abs.hooks.spark_application", "airflow_abs.hooks.run_server"):
+        monkeypatch.setattr(f"{name}.ServerSubmitHook", Cluster)
+    monkeypatch.setattr("airflow_abs.spark.endpoint.probe_blocking", lambda endpoint: "4.2.0")
+    monkeypatch.setattr(run_server, "_WORKER_SECONDS", 0.0)
+    monkeypatch.setattr(Cluster, "states", {})
+    monkeypatch.setattr(Cluster, "announces", True)
+    monkeypatch.setenv("AIRFLOW_CONN_RUN_SPARK", '{"conn_type": "spark_connect", "password": "secret"}')
+    return Cluster
+
+
+def task(kind: Any, exchange: Path, conn_id: str = "run_spark", **options: Any) -> Any:
+    server = Ephemeral("cluster", **options)
+    return kind(task_id="task", exchange=str(exchange), job="job", conn_id=conn_id, ephemeral=True, server=server)
+
+
+def record(exchange: Path) -> RunServer | None:
+    return read_server(JobFolder(exchange, "dag", "run", "job"))
+
+
+def test_a_server_that_runs_is_used_on_and_one_that_ended_is_replaced(tmp_path: Path, cluster: type[Cluster]) -> None:
+    first = {"application": "driver-0", "address": "localhost:4711"}
+    assert task(StartServerOperator, tmp_path).execute(CONTEXT) == first
+    assert task(StartServerOperator, tmp_path).execute(CONTEXT) == first
+    cluster.states["driver-0"] = "FAILED"
+    assert task(StartServerOperator, tmp_path).execute(CONTEXT) == first | {"application": "driver-1"}
+
+
+def test_one_that_does_not_answer_yet_keeps_no_worker_and_is_not_submitted_twice(
+    tmp_path: Path, cluster: type[Cluster]
+) -> None:
+    cluster.announces = False
+    for _ in range(2):
+        with pytest.raises(AirflowRescheduleException):
+            task(StartServerOperator, tmp_path).execute(CONTEXT)
+    assert cluster.states == {"driver-0": "RUNNING"}
+
+
+def test_one_that_does_not_answer_in_its_time_is_ended(tmp_path: Path, cluster: type[Cluster]) -> None:
+    cluster.announces = False
+    with pytest.raises(ConnectServerUnreachableError) as caught:
+        task(StartServerOperator, tmp_path, start_timeout=1e-9).execute(CONTEXT)
+    assert str(caught.value) == (
+        "Spark server driver-0 is RUNNING and does not answer after 1e-09 s; give it room on the cluster, or raise "
+        "start_timeout of Ephemeral"
+    )
+    assert cluster.states == {"driver-0": "KILLED"}
+
+
+def test_whoever_kills_the_task_ends_the_server(tmp_path: Path, cluster: type[Cluster]) -> None:
+    cluster.announces = False
+    start = task(StartServerOperator, tmp_path)
+    start.on_kill()  # before it did anything
+    with pytest.raises(AirflowRescheduleException):
+        start.execute(CONTEXT)
+    start.on_kill()
+    assert cluster.states == {"driver-0": "KILLED"}
+
+
+def test_the_teardown_ends_it_once(tmp_path: Path, cluster: type[Cluster]) -> None:
+    task(StopServerOperator, tmp_path).execute(CONTEXT)  # there never was one
+    task(StartServerOperator, tmp_path).execute(CONTEXT)
+    for _ in range(2):
+        task(StopServerOperator, tmp_path).execute(CONTEXT)
+    assert cluster.states == {"driver-0": "KILLED"}
+    left = record(tmp_path)
+    assert left is not None
+    assert (left.application, left.host) == ("", "")
+
+
+def test_release_ends_what_a_setup_that_failed_has_left(tmp_path: Path, cluster: type[Cluster]) -> None:
+    cluster.announces = False
+    with pytest.raises(AirflowRescheduleException):
+        task(StartServerOperator, tmp_path).execute(CONTEXT)
+    release = ReleaseOperator(
+        task_id="release", task_ids=["job.plan"], exchange=str(tmp_path), job="job", conn_id="run_spark",
+        ephemeral=True, server=Ephemeral("cluster"),
+    )  # fmt: skip
+    states = SimpleNamespace(get_task_states=lambda *_, **__: {"run": {"job.plan": "upstream_failed"}})
+    assert release.execute({**CONTEXT, "ti": states}) == {"released_bytes": 0}
+    assert cluster.states == {"driver-0": "KILLED"}
+
+
+def test_without_a_password_nothing_is_submitted(
+    tmp_path: Path, cluster: type[Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_OPEN", '{"conn_type": "spark_connect"}')
+    with pytest.raises(ConnectAccessDeniedError, match="which has none; set it to a long random text"):
+        task(StartServerOperator, tmp_path, conn_id="open").execute(CONTEXT)
+    assert cluster.states == {}

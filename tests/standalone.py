@@ -1,0 +1,97 @@
+"""A Spark standalone master with REST submission and one worker, on loopback and free ports."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from airflow_abs.cli.bound_child import start_bound, stop_group
+from airflow_abs.cli.cluster_processes import base_environment
+from airflow_abs.spark.protocol import pyspark_folder
+
+SECONDS = 200.0
+RUN_SECRET = "a long random text"
+RUN_CONNECTION = json.dumps({"conn_type": "spark_connect", "password": RUN_SECRET})
+"""Of a job with a server per run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standalone:
+    """Where one is, or is to be."""
+
+    port: int
+    rest_port: int
+    page_port: int
+
+    @property
+    def connection(self) -> str:
+        """An Airflow connection to it, as JSON."""
+        extra = {"rest-port": self.rest_port}
+        return json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1", "port": self.rest_port, "extra": extra})
+
+    def drivers(self, kind: str = "active") -> list[dict[str, Any]]:
+        """What the master says of drivers: `active`, or `completed` with the state in which they ended."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.page_port}/json/", timeout=60) as answer:
+            return list(json.load(answer)[f"{kind}drivers"])
+
+    def workers(self) -> int:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.page_port}/json/", timeout=60) as answer:
+            return int(json.load(answer)["aliveworkers"])
+
+
+def choose_ports() -> Standalone:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(3)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return Standalone(*(int(each.getsockname()[1]) for each in sockets))
+
+
+@contextmanager
+def started(place: Standalone, folder: Path) -> Iterator[Standalone]:
+    """Both are up in the block and gone after it, with whatever runs on them; `folder` holds logs and work."""
+    environment = base_environment() | {
+        "SPARK_HOME": str(pyspark_folder()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    rest = {"enabled": "true", "host": "127.0.0.1", "port": place.rest_port}
+    options = " ".join(f"-Dspark.master.rest.{name}={value}" for name, value in rest.items())
+    deploy = "org.apache.spark.deploy"
+    commands = {
+        "master": [f"{deploy}.master.Master", "--port", str(place.port), "--webui-port", str(place.page_port)],
+        "worker": [f"{deploy}.worker.Worker", "--cores", "3", "--memory", "3g", "--work-dir", str(folder / "work")],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        for name, (main, *arguments) in commands.items():
+            at = [f"spark://127.0.0.1:{place.port}"] if name == "worker" else []
+            log = stack.enter_context((folder / f"{name}.log").open("wb"))
+            command = ["spark-class", main, "--host", "127.0.0.1", *arguments, *at]
+            process = start_bound(command, env=environment | {"SPARK_DAEMON_JAVA_OPTS": options}, log=log, cwd=folder)
+            stack.callback(stop_group, process, 15)
+        await_worker(place, folder)
+        yield place
+
+
+def await_worker(place: Standalone, folder: Path) -> None:
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            if place.workers() == 1:
+                return
+        except (OSError, ValueError):  # its page comes before what it has to say
+            pass
+        assert time.monotonic() < deadline, (folder / "worker.log").read_text()
+        time.sleep(0.2)
