@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-HEAVY = {"pyspark", "grpc", "pyarrow", "pandas", "numpy"}
+HEAVY = {"pyspark", "grpc", "pyarrow", "pandas", "numpy", "s3fs", "aiobotocore", "botocore", "boto3", "moto", "flask"}
 
 REPORT = "import sys; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from airflow_abs.exchange.deletion import delete_files
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.locations import ExchangePath, Location, locate, modified_seconds
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
 
 # by depth below the job folder: what explains the run, and what a cleared subtask needs to have its inputs again
 _METADATA = {
@@ -63,7 +65,7 @@ def release_job(job: JobFolder, *, keep_metadata: bool = True) -> Deleted:
         if not keep_metadata:
             return _delete_folder(folder)
         return _delete_files(folder, lambda parts: not _is_metadata(parts))
-    except OSError as error:
+    except storage_errors() as error:
         raise _undeletable(folder, error) from error
 
 
@@ -90,9 +92,10 @@ def find_expired(
             parts = location.at(name).relative_to(location).split("/")
             if len(parts) > 3 and not parts[0].startswith("."):
                 jobs.setdefault((parts[0], parts[1], parts[2]), []).append(info)
-    except OSError as error:
+    except storage_errors() as error:
+        raise_if_throttled(location, error)
         raise ExchangeUnreachableError(
-            f"exchange {root}: cannot be listed ({type(error).__name__}: {error}); check the path and the rights"
+            f"exchange {root}: cannot be listed ({reason_of(error)}); check the path and the rights"
         ) from error
     found = [_expired(location, ids, infos, now) for ids, infos in jobs.items() if not is_alive(ids[0], ids[1])]
     old = [job for job in found if now - job.modified >= older_than_seconds]
@@ -118,7 +121,7 @@ def delete_expired(
             freed = _delete_folder(job.location)
             _remove_if_empty(job.location.parent)
             _remove_if_empty(job.location.parent.parent)
-        except OSError as error:
+        except storage_errors() as error:
             raise _undeletable(job.location, error) from error
         yield job, freed
 
@@ -154,14 +157,15 @@ def _latest_change(folder: Location) -> float:
 
 def _delete_files(folder: Location, goes: Callable[[tuple[str, ...]], bool]) -> Deleted:
     folder.forget_listings()
-    files = freed = 0
-    for name, info in folder.fs.find(folder.path, detail=True).items():
-        if goes(PurePosixPath(folder.at(name).relative_to(folder)).parts):
-            _remove_file(folder.at(name))
-            files, freed = files + 1, freed + int(info.get("size") or 0)
+    gone = {
+        name: int(info.get("size") or 0)
+        for name, info in folder.fs.find(folder.path, detail=True).items()
+        if goes(PurePosixPath(folder.at(name).relative_to(folder)).parts)
+    }
+    delete_files(folder, list(gone))
     if folder.is_local:
         _remove_empty_folders(folder)
-    return Deleted(files, freed)
+    return Deleted(len(gone), sum(gone.values()))
 
 
 def _delete_folder(folder: Location) -> Deleted:
@@ -169,13 +173,6 @@ def _delete_folder(folder: Location) -> Deleted:
     if folder.is_local:
         shutil.rmtree(folder.local, ignore_errors=True)
     return deleted
-
-
-def _remove_file(file: Location) -> None:
-    try:
-        file.fs.rm_file(file.path)
-    except FileNotFoundError:  # another release got here first
-        return
 
 
 def _remove_empty_folders(folder: Location) -> None:
@@ -195,8 +192,9 @@ def _remove_if_empty(folder: Location) -> None:
         return
 
 
-def _undeletable(folder: Location, error: OSError) -> ExchangeUnreachableError:
+def _undeletable(folder: Location, error: Exception) -> ExchangeUnreachableError:
+    raise_if_throttled(folder, error)
     return ExchangeUnreachableError(
-        f"{folder}: cannot be deleted ({type(error).__name__}: {error}); check that Airflow may delete what Spark "
+        f"{folder}: cannot be deleted ({reason_of(error)}); check that Airflow may delete what Spark "
         "writes there, and run it again"
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from airflow_abs.exchange.errors import CommitConflictError, CommitError
 from airflow_abs.exchange.locations import Location
+from airflow_abs.exchange.store import create_exclusively
 
 LEASE_SECONDS = 600.0
 
@@ -116,11 +117,7 @@ class StoreLock:
         self._location.fs.pipe_file(self._location.path, self._content())
 
     def _create(self) -> bool:
-        try:
-            self._location.fs.pipe_file(self._location.path, self._content(), mode="create")
-        except FileExistsError:
-            return False
-        return True
+        return create_exclusively(self._location, self._content())
 
     def _content(self) -> bytes:
         until = self._now() + self._lease_seconds
@@ -128,7 +125,7 @@ class StoreLock:
 
     def _read(self) -> bytes:
         try:
-            return bytes(self._location.fs.cat_file(self._location.path))
+            return self._location.read_whole()
         except FileNotFoundError:
             return b""
 

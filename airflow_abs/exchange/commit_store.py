@@ -10,7 +10,6 @@ record. For readers that must never see that, publish to a new path for each run
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +27,10 @@ from airflow_abs.exchange.commit_record import (
     is_data_file,
     plan_publication,
 )
+from airflow_abs.exchange.deletion import delete_files
 from airflow_abs.exchange.errors import CommitError, DamagedFileError, MissingFileError, StoredFileError
 from airflow_abs.exchange.locations import Location, locate
+from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
 from airflow_abs.exchange.store import decode_json, encode_json
 
 _LOCK_NAME = "_airflow_abs_lock"
@@ -55,9 +56,10 @@ class StoreCommit:
                 if plan.changes:
                     self._perform(plan, lock)
                 return plan
-        except OSError as error:
+        except storage_errors() as error:
+            raise_if_throttled(f"sink {self._target}", error)
             raise CommitError(
-                f"sink {self._target}: cannot be published ({type(error).__name__}: {error}); run the commit again, "
+                f"sink {self._target}: cannot be published ({reason_of(error)}); run the commit again, "
                 "and check the connection's rights to read, write, list and delete there"
             ) from error
 
@@ -66,11 +68,13 @@ class StoreCommit:
         intent = {"digest": plan.entry.digest, "put": names, "drop": sorted(plan.drop)}
         self._write(INTENT_NAME, encode_json(intent))
         self._on_step("intent written")
+        undone: tuple[type[Exception], ...] = (StoredFileError, *storage_errors())
         try:
             with ThreadPoolExecutor(_THREADS, thread_name_prefix="publish") as pool:
                 for name in pool.map(partial(_put, self._target), plan.put):
                     self._on_step(f"{name} placed")
-        except (StoredFileError, OSError):  # whoever lists the target must not meet half an output until the next try
+            self._check_sizes(plan)
+        except undone:  # whoever lists the target must not meet half an output until the next try
             self._recover()
             raise
         lock.renew()  # from here on readers of the record see the new output: only if we are still the one
@@ -81,6 +85,19 @@ class StoreCommit:
         self._write(SUCCESS_NAME, b"")
         self._delete([INTENT_NAME])
         self._on_step("cleaned")
+
+    def _check_sizes(self, plan: PublicationPlan) -> None:
+        """By one listing, not by a request for each file."""
+        self._target.forget_listings()
+        infos = self._target.fs.find(self._target.path, detail=True)
+        sizes = {self._target.at(path).relative_to(self._target): int(info["size"]) for path, info in infos.items()}
+        for file, name in plan.put:
+            if (found := sizes.get(name)) != file.bytes:
+                source = locate(file.source)
+                raise DamagedFileError(
+                    f"{source}: {found} bytes, its manifest says {file.bytes}; clear the subtask that wrote it",
+                    path=str(source),
+                )
 
     def _recover(self) -> None:
         """Finish what was recorded before its publisher died, undo what was not."""
@@ -123,7 +140,7 @@ class StoreCommit:
 
     def _read(self, name: str) -> bytes | None:
         try:
-            return bytes(self._target.fs.cat_file((self._target / name).path))
+            return (self._target / name).read_whole()
         except FileNotFoundError:
             return None
 
@@ -131,16 +148,16 @@ class StoreCommit:
         self._target.fs.pipe_file((self._target / name).path, data)
 
     def _delete(self, names: Iterable[str]) -> None:
-        for name in sorted(names):
-            with contextlib.suppress(FileNotFoundError):  # gone already: an earlier try got that far
-                self._target.fs.rm_file((self._target / name).path)
+        delete_files(self._target, [(self._target / name).path for name in sorted(names)])
 
 
 def _put(target: Location, item: tuple[StagedFile, str]) -> str:
     file, name = item
     source, to = locate(file.source), target / name
     try:
-        if source.fs == target.fs:
+        if source.fs == target.fs and source.path == to.path:
+            pass  # published before, and S3 copies nothing onto itself
+        elif source.fs == target.fs:
             target.fs.cp_file(source.path, to.path)
         else:
             with source.fs.open(source.path, "rb") as reader, target.fs.open(to.path, "wb") as writer:
@@ -149,9 +166,4 @@ def _put(target: Location, item: tuple[StagedFile, str]) -> str:
         raise MissingFileError(
             f"{source}: no such file; its manifest lists it: clear the subtask that wrote it", path=str(source)
         ) from error
-    if (found := target.fs.size(to.path)) != file.bytes:
-        raise DamagedFileError(
-            f"{source}: {found} bytes, its manifest says {file.bytes}; clear the subtask that wrote it",
-            path=str(source),
-        )
     return name

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from airflow_abs.exchange.locations import for_hadoop, without_connection
+
 FileFormat = Literal["parquet", "csv", "json", "orc"]
 WriteMode = Literal["overwrite", "append", "error"]
 
@@ -15,7 +17,6 @@ SOURCE = "source"
 
 _FORMATS = ("parquet", "csv", "json", "orc")
 _MODES = ("overwrite", "append", "error")
-_CONNECTION_SCHEMES = ("s3", "s3a", "s3n", "gs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,10 @@ class Files:
 
     @property
     def uri(self) -> str:
-        """The path as Spark takes it: with a scheme, and without the connection that Airflow reads before an ``@``."""
-        scheme, separator, rest = self.path.partition("://")
-        if not separator:
+        """The path as Spark takes it: with a scheme, ``s3a`` for S3, and without the connection of Airflow."""
+        if "://" not in self.path:
             return f"file://{Path(self.path).absolute()}"
-        return f"{scheme}://{rest.partition('@')[2]}" if scheme in _CONNECTION_SCHEMES and "@" in rest else self.path
+        return for_hadoop(without_connection(self.path))
 
     @property
     def is_recursive(self) -> bool:

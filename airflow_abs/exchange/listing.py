@@ -17,6 +17,7 @@ from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFound
 from airflow_abs.exchange.glob_pattern import compile_name, expand_braces, is_glob, unescape_name
 from airflow_abs.exchange.locations import ExchangePath, Location, locate
 from airflow_abs.exchange.paths import is_hidden, uri_for_spark
+from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,10 @@ def list_source_files(
         }
     except ValueError as error:
         raise SourceNotFoundError(f"source {path}: {error}; escape it with a backslash or close it") from error
-    except OSError as error:
+    except storage_errors() as error:
+        raise_if_throttled(f"source {path}", error)
         raise ExchangeUnreachableError(
-            f"source {path}: cannot be listed ({type(error).__name__}: {error}); check the path and the rights"
+            f"source {path}: cannot be listed ({reason_of(error)}); check the path and the rights"
         ) from error
     uri = _uri_in_source(path, base)
     return [

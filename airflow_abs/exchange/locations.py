@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 LOCAL_SCHEMES = ("file", "local")
+S3_SCHEMES = ("s3", "s3a", "s3n")
+"""All of them mean S3; on Airflow's side the provider of Amazon knows all three."""
 
 
 class ExchangePath(Protocol):
@@ -36,6 +38,24 @@ class _FsspecPath(Protocol):
 
     @property
     def path(self) -> str: ...
+
+
+def without_connection(uri: str) -> str:
+    """The URI less the connection that Airflow reads before an ``@``: ``s3://minio@lake/x`` is ``s3://lake/x``.
+
+    Other schemes mean something else by it: ``abfss://container@account/x`` stays.
+    """
+    scheme, separator, rest = uri.partition("://")
+    authority, slash, path = rest.partition("/")
+    if not separator or scheme not in (*S3_SCHEMES, "gs"):
+        return uri
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def for_hadoop(uri: str) -> str:
+    """The URI as Spark reaches it: Hadoop's S3 connector answers to ``s3a`` and, unless told so, to nothing else."""
+    scheme, separator, rest = uri.partition("://")
+    return f"s3a://{rest}" if separator and scheme in S3_SCHEMES else uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +100,11 @@ class Location:
         """This path below `folder`, with `/` between its parts; a ValueError if it is not below."""
         return str(PurePosixPath(self.path).relative_to(PurePosixPath(folder.path)))
 
+    def read_whole(self) -> bytes:
+        """The content of a file that is not big, in one request: S3's client would first ask for the size."""
+        whole = {"max_concurrency": 1} if self.scheme in S3_SCHEMES else {}
+        return bytes(self.fs.cat_file(self.path, **whole))
+
     def forget_listings(self) -> None:
         """Drop fsspec's cached listings: Spark and other processes write here too."""
         self.fs.invalidate_cache()
@@ -105,8 +130,18 @@ def _local_files() -> AbstractFileSystem:
 
 
 def _locate_fsspec(path: _FsspecPath) -> Location:
-    text = path.path
-    return Location(path.fs, text.rstrip("/") or "/")
+    fs, text = path.fs, path.path
+    _keep_no_listings(fs)
+    return Location(fs, text.rstrip("/") or "/")
+
+
+def _keep_no_listings(fs: AbstractFileSystem) -> None:
+    """Let a file system ask its storage every time: a listing that it kept hides what others have written since, also
+    from a plain read."""
+    kept: Any = getattr(fs, "dircache", None)
+    if getattr(kept, "use_listings_cache", False):
+        kept.use_listings_cache = False
+        fs.invalidate_cache()
 
 
 def modified_seconds(info: Mapping[str, Any]) -> float | None:

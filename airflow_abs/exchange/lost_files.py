@@ -17,6 +17,7 @@ from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.locations import Location, locate
 from airflow_abs.exchange.manifest import ResultFile
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
 
 GONE = "is gone"
 _THREADS = 16
@@ -39,9 +40,10 @@ def find_lost_files(folder: JobFolder, files: Sequence[ResultFile], *, footers: 
         if footers:
             whole = [file for file in files if file.path not in wrong and file.tail_crc is not None]
             wrong |= _wrong_tails(folder, whole)
-    except OSError as error:
+    except storage_errors() as error:
+        raise_if_throttled(folder.path, error)
         raise ExchangeUnreachableError(
-            f"{folder.path}: cannot be checked ({type(error).__name__}: {error}); check the storage and its rights"
+            f"{folder.path}: cannot be checked ({reason_of(error)}); check the storage and its rights"
         ) from error
     return wrong
 

@@ -22,6 +22,7 @@ from airflow_abs.exchange.locations import ExchangePath, Location, locate
 from airflow_abs.exchange.lost_files import tail_checksum
 from airflow_abs.exchange.parquet_footer import ColumnChunk, Footer, NotParquetError, read_footer, read_row_count
 from airflow_abs.exchange.ranged_file import RangedFile
+from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -58,10 +59,12 @@ def measure_files(
     *,
     column: str = SUBPARTITION_COLUMN,
     threads: int = 8,
+    sizes: Sequence[int] | None = None,
 ) -> list[MeasuredFile]:
     """Measure Parquet files side by side, in the order given; at most `threads` at once.
 
-    With `subpartitions` 1 the column is not needed and not read: all bytes are subpartition 0's.
+    With `subpartitions` 1 the column is not needed and not read: all bytes are subpartition 0's. Who has listed the
+    files gives their `sizes` (bytes, in the same order), which spares a request for each.
 
     Raises:
         MissingFileError, DamagedFileError: naming the file (`.path`), also when it lacks the column or holds a
@@ -73,12 +76,20 @@ def measure_files(
     if not paths:
         return []
     with ThreadPoolExecutor(min(threads, len(paths)), thread_name_prefix="measure-parquet") as pool:
-        return list(pool.map(lambda path: measure_file(path, subpartitions, column=column), paths))
+        return list(
+            pool.map(
+                lambda path, size: measure_file(path, subpartitions, column=column, size=size),
+                paths,
+                sizes or [None] * len(paths),
+            )
+        )
 
 
-def measure_file(path: ExchangePath, subpartitions: int, *, column: str = SUBPARTITION_COLUMN) -> MeasuredFile:
+def measure_file(
+    path: ExchangePath, subpartitions: int, *, column: str = SUBPARTITION_COLUMN, size: int | None = None
+) -> MeasuredFile:
     """Measure one Parquet file; see `measure_files`."""
-    with _Opened(path) as file:
+    with _Opened(path, size) as file:
         footer = read_footer(file)
         if subpartitions == 1:
             sizes, rows = _whole(footer)
@@ -98,18 +109,20 @@ def count_rows(path: ExchangePath) -> int:
 class _Opened:
     """Opens a file for ranged reads and gives storage and format errors the file's name."""
 
-    def __init__(self, path: ExchangePath) -> None:
+    def __init__(self, path: ExchangePath, size: int | None = None) -> None:
         self._location: Location = locate(path)
+        self._size = size
 
     def __enter__(self) -> RangedFile:
         try:
-            location = self._location
-            # a listing cached before Spark wrote the file would not know it: ask the storage, not the cache
-            size = os.stat(location.path).st_size if location.is_local else location.fs.size(location.path)  # noqa: PTH116
-            return RangedFile(location, int(size))
-        except OSError as error:
+            return RangedFile(self._location, self._size_now() if self._size is None else self._size)
+        except storage_errors() as error:
             self.__exit__(type(error), error, None)
             raise
+
+    def _size_now(self) -> int:
+        path = self._location.path
+        return int(os.stat(path).st_size if self._location.is_local else self._location.fs.size(path))  # noqa: PTH116
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         where = str(self._location)
@@ -120,10 +133,10 @@ class _Opened:
                 raise DamagedFileError(
                     f"{where}: not a whole Parquet file: {error}; clear the subtask that wrote it", path=where
                 ) from error
-            case OSError():
+            case Exception() if isinstance(error, storage_errors()):
+                raise_if_throttled(where, error)
                 raise ExchangeUnreachableError(
-                    f"{where}: cannot be read ({type(error).__name__}: {error}); check that Airflow may read what "
-                    "Spark writes"
+                    f"{where}: cannot be read ({reason_of(error)}); check that Airflow may read what Spark writes"
                 ) from error
 
 

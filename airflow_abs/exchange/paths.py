@@ -25,7 +25,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from airflow_abs.exchange.errors import DamagedFileError
-from airflow_abs.exchange.locations import ExchangePath, locate
+from airflow_abs.exchange.locations import ExchangePath, for_hadoop, locate
 
 MAX_NAME_BYTES = 200
 _KEPT_BYTES = 160
@@ -176,7 +176,8 @@ def uri_for_spark(path: ExchangePath) -> str:
 
     Hadoop's `Path(String)` splits off scheme and authority and takes the rest literally: it does *not* decode `%20`.
     So local paths become `file:` + `//` + the raw absolute path (not `Path.as_uri()`, whose escapes Hadoop would look
-    for on disk), and other paths keep their scheme, less the connection id that Airflow writes before an `@`.
+    for on disk), `s3:` becomes `s3a:`, and other paths keep their scheme, less the connection id that Airflow writes
+    before an `@`.
     A reader besides takes `{}[]*?\\` as a glob unless its option `__globPaths__` is `false`; a writer never does.
     """
     location = locate(path)
@@ -184,7 +185,7 @@ def uri_for_spark(path: ExchangePath) -> str:
         return f"file://{location.path}"
     text = str(path)
     conn_id = getattr(path, "conn_id", None)
-    return text.replace(f"://{conn_id}@", "://", 1) if conn_id else text
+    return for_hadoop(text.replace(f"://{conn_id}@", "://", 1) if conn_id else text)
 
 
 def _count(value: int, name: str, minimum: int) -> int:

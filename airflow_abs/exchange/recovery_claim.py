@@ -8,20 +8,21 @@ no two readers ever write one attempt, and a claim is never removed under somebo
 from __future__ import annotations
 
 import json
-import os
-import secrets
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
+from airflow_abs.exchange.errors import DamagedFileError, ExchangeUnreachableError, MissingFileError
 from airflow_abs.exchange.json_fields import JsonFields
 from airflow_abs.exchange.locations import Location, locate
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.store import decode_json, encode_json, read_bytes, write_atomic
+from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
+from airflow_abs.exchange.store import create_exclusively, decode_json, encode_json, read_bytes, write_atomic
 from airflow_abs.exchange.tries import next_attempt
 
 LEASE_SECONDS = 90.0
+_CLAIM = re.compile(r"[^/]+/subtask-\d+/recovery-\d+\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def claim_recovery(
     while True:
         location = locate(folder.recovery_path(region, index, attempt))
         fresh = RecoveryClaim(owner, region, index, decision, attempt, now + LEASE_SECONDS)
-        if _create(location, fresh):
+        if create_exclusively(location, _content(fresh)):
             return Claimed(fresh, stale)
         held = _read(location)
         if held is not None and not held.ended:
@@ -118,8 +119,15 @@ def list_claims(folder: JobFolder) -> list[RecoveryClaim]:
     """Every recovery of the run, those that ended too: also of what was lost again later."""
     location = locate(folder.path)
     location.forget_listings()
-    names = sorted(str(name) for name in location.fs.glob(f"{location.path}/*/subtask-*/recovery-*.json"))
-    return [claim for name in names if (claim := _read(location.at(name))) is not None]
+    try:  # not by a glob: that would be a request for each subtask on an object store
+        files = [location.at(str(name)) for name in location.fs.find(location.path)]
+    except storage_errors() as error:
+        raise_if_throttled(location, error)
+        raise ExchangeUnreachableError(
+            f"{location}: cannot be listed ({reason_of(error)}); check the path and the rights"
+        ) from error
+    found = sorted((file for file in files if _CLAIM.fullmatch(file.relative_to(location))), key=lambda file: file.path)
+    return [claim for file in found if (claim := _read(file)) is not None]
 
 
 def read_claim(folder: JobFolder, region: str, index: int, attempt: int) -> RecoveryClaim | None:
@@ -137,22 +145,3 @@ def _read(location: Location) -> RecoveryClaim | None:
         return RecoveryClaim.from_json(decode_json(read_bytes(location), where=where), where)
     except (MissingFileError, DamagedFileError, json.JSONDecodeError):
         return None
-
-
-def _create(location: Location, claim: RecoveryClaim) -> bool:
-    """Whether the file was not there; it appears with its whole content."""
-    if not location.is_local:
-        try:
-            location.fs.pipe_file(location.path, _content(claim), mode="create")
-        except FileExistsError:
-            return False
-        return True
-    temporary = location.local.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(8)}")
-    write_atomic(locate(temporary), _content(claim))
-    try:
-        os.link(temporary, location.path)
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)
-    return True

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.locations import ExchangePath, locate
 from airflow_abs.exchange.manifest import ResultFile, ResultManifest
 from airflow_abs.exchange.parquet_bytes import measure_files
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.plan import PlannedStep
+from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
 
 
 def measure_result(
@@ -29,7 +31,7 @@ def measure_result(
     """
     listed = _list_parts(path)
     if step.format == "parquet":
-        files = _measure_parquet(folder, path, list(listed), step.subpartitions)
+        files = _measure_parquet(folder, path, listed, step.subpartitions)
     else:
         files = _describe_others(folder, path, listed, rows or 0)
     text = None if checksum is None else str(checksum)
@@ -51,14 +53,22 @@ def merge_results(pieces: Sequence[ResultManifest]) -> ResultManifest:
 def _list_parts(path: ExchangePath) -> dict[str, int]:
     """Size by name, in the order of names."""
     location = locate(path)
-    location.fs.invalidate_cache(location.path)
-    entries = location.fs.ls(location.path, detail=True)
+    location.forget_listings()
+    try:
+        entries = location.fs.ls(location.path, detail=True)
+    except storage_errors() as error:
+        raise_if_throttled(location, error)
+        raise ExchangeUnreachableError(
+            f"{location}: cannot be listed ({reason_of(error)}); check that Airflow sees what Spark wrote there"
+        ) from error
     sizes = {entry["name"].rsplit("/", 1)[-1]: entry["size"] for entry in entries}
     return {name: sizes[name] for name in sorted(sizes) if name.startswith("part-")}
 
 
-def _measure_parquet(folder: JobFolder, path: ExchangePath, names: list[str], subpartitions: int) -> list[ResultFile]:
-    measured = measure_files([path / name for name in names], subpartitions)
+def _measure_parquet(
+    folder: JobFolder, path: ExchangePath, listed: dict[str, int], subpartitions: int
+) -> list[ResultFile]:
+    measured = measure_files([path / name for name in listed], subpartitions, sizes=list(listed.values()))
     return [
         ResultFile(
             path=folder.relative(path / name),
@@ -69,7 +79,7 @@ def _measure_parquet(folder: JobFolder, path: ExchangePath, names: list[str], su
             tail_bytes=found.tail_bytes,
             tail_crc=found.tail_crc,
         )
-        for name, found in zip(names, measured, strict=True)
+        for name, found in zip(listed, measured, strict=True)
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.locations import ExchangePath, Location, locate, modified_seconds
 from airflow_abs.exchange.paths import JobFolder, escape, unescape
+from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,10 @@ def list_runs(root: ExchangePath, dag_id: str | None = None, run_id: str | None 
     location.forget_listings()
     try:
         found = list(_walk(root, location, dag_id, run_id))
-    except OSError as error:
+    except storage_errors() as error:
+        raise_if_throttled(f"exchange {root}", error)
         raise ExchangeUnreachableError(
-            f"exchange {root}: cannot be listed ({type(error).__name__}: {error}); check the path and the rights"
+            f"exchange {root}: cannot be listed ({reason_of(error)}); check the path and the rights"
         ) from error
     return sorted(found, key=lambda held: (-(held.planned or 0.0), str(held)))
 

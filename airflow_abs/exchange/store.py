@@ -19,8 +19,16 @@ from airflow_abs.exchange.errors import (
     MissingFileError,
 )
 from airflow_abs.exchange.locations import ExchangePath, Location, locate
+from airflow_abs.exchange.storage_errors import (
+    is_contended,
+    is_taken,
+    raise_if_throttled,
+    reason_of,
+    storage_errors,
+)
 
 _CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{32})"}$')
+_CONTENDED_TRIES = 5
 _DO = "clear the task that writes it"
 
 
@@ -40,9 +48,31 @@ def write_atomic(path: ExchangePath, data: bytes) -> None:
             _replace_local(location, data)
         else:
             location.fs.pipe_file(location.path, data)
-    except OSError as error:
+    except storage_errors() as error:
+        raise_if_throttled(location, error)
         raise ExchangeUnreachableError(
-            f"{location}: cannot be written ({_reason(error)}); check that the folder is writable and not full"
+            f"{location}: cannot be written ({reason_of(error)}); check that the folder is writable and not full"
+        ) from error
+
+
+def create_exclusively(path: ExchangePath, data: bytes) -> bool:
+    """Write a file that is not there yet, with its whole content; False if it is there.
+
+    Local: a temporary file, linked to its name. Elsewhere: one conditional put (`If-None-Match: *` on S3), which is
+    exclusive on stores that know it. If the store's answer is lost, the client sends the put again and is told that the
+    file is there: whoever asks must look whether what is there is its own.
+
+    Raises:
+        ExchangeUnreachableError: the storage refuses the write, or does not know conditional puts.
+    """
+    location = locate(path)
+    try:
+        return _link_local(location, data) if location.is_local else _put_if_absent(location, data)
+    except storage_errors() as error:
+        raise_if_throttled(location, error)
+        raise ExchangeUnreachableError(
+            f"{location}: cannot be created ({reason_of(error)}); check that the folder is writable, and that the "
+            "storage takes conditional writes"
         ) from error
 
 
@@ -55,12 +85,13 @@ def read_bytes(path: ExchangePath) -> bytes:
     """
     location = locate(path)
     try:
-        return Path(location.path).read_bytes() if location.is_local else bytes(location.fs.cat_file(location.path))
+        return Path(location.path).read_bytes() if location.is_local else location.read_whole()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise MissingFileError(f"{location}: no such file; {_DO}", path=str(location)) from error
-    except OSError as error:
+    except storage_errors() as error:
+        raise_if_throttled(location, error)
         raise ExchangeUnreachableError(
-            f"{location}: cannot be read ({_reason(error)}); check that it is a readable file"
+            f"{location}: cannot be read ({reason_of(error)}); check that it is a readable file"
         ) from error
 
 
@@ -162,6 +193,31 @@ def _replace_local(location: Location, data: bytes) -> None:
     sync_folder(str(target.parent))
 
 
+def _link_local(location: Location, data: bytes) -> bool:
+    temporary = location.local.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(8)}")
+    write_atomic(temporary, data)
+    try:
+        os.link(temporary, location.path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def _put_if_absent(location: Location, data: bytes) -> bool:
+    for left in range(_CONTENDED_TRIES, 0, -1):
+        try:
+            location.fs.pipe_file(location.path, data, mode="create")
+            break
+        except OSError as error:
+            if is_taken(error):
+                return False
+            if not is_contended(error) or left == 1:
+                raise
+    return True
+
+
 def sync_folder(folder: str) -> None:
     """Make renames in a local folder survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -173,7 +229,3 @@ def sync_folder(folder: str) -> None:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
-
-
-def _reason(error: OSError) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
+from airflow_abs.exchange.locations import S3_SCHEMES, without_connection
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.plan import JobPlan
 from airflow_abs.exchange.run_reading import read_run
@@ -46,7 +47,8 @@ def written(region: RegionView, result: str) -> tuple[int, int, int]:
 
 def split_uri(path: str) -> tuple[str, str]:
     """OpenLineage's namespace and name: ``s3://lake/orders`` is ``s3://lake`` and ``orders``, a local path ``file``."""
-    parts = urlsplit(path)
+    parts = urlsplit(without_connection(path))
     if not parts.scheme or parts.scheme == "file":
         return "file", parts.path or path
-    return f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/") or "/"
+    scheme = "s3" if parts.scheme in S3_SCHEMES else parts.scheme
+    return f"{scheme}://{parts.netloc}", parts.path.lstrip("/") or "/"

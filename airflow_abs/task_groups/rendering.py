@@ -13,6 +13,7 @@ from airflow.sdk import Asset, TaskGroup
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.job_graph import JobGraph, Region, build_job_graph
 from airflow_abs.exchange.files import Files
+from airflow_abs.exchange.locations import without_connection
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.commit import CommitOperator
@@ -239,5 +240,5 @@ def sink_asset(sink: Files | None) -> Asset | None:
         return None
     fixed = _TEMPLATED.split(sink.path, maxsplit=1)[0]
     folder = fixed if fixed == sink.path else fixed.rpartition("/")[0]
-    uri = folder if "://" in folder else f"file://{folder}"
+    uri = without_connection(folder) if "://" in folder else f"file://{folder}"
     return Asset(uri.rstrip("/")) if folder.strip("/") else None

@@ -56,6 +56,11 @@ class SubtaskRun:
     def folder(self) -> JobFolder:
         return JobFolder(open_path(self.exchange), self.dag_id, self.run_id, self.job)
 
+    async def aopen_folder(self) -> JobFolder:
+        """For event loops: Airflow asks for the connection of a store, and the store for credentials, with calls that
+        must not run in one."""
+        return await asyncio.to_thread(lambda: self.folder)
+
     def subtask_attempt(self) -> SubtaskAttempt:
         from airflow_abs.spark.subtask import SubtaskAttempt
 
@@ -93,9 +98,10 @@ class SubtaskRun:
         progress = ProgressLog(_PROGRESS_SECONDS, self.stall_after)
         endpoint = endpoint or await self.aget_endpoint()
         with subtask_span(self, began) as span:
+            folder = await self.aopen_folder()
             async with progress.watched(), open_connection(endpoint) as connection:
                 manifest = await run_subtask(
-                    connection, self.folder, self.subtask_attempt(), on_progress=progress, waited=waited
+                    connection, folder, self.subtask_attempt(), on_progress=progress, waited=waited
                 )
             describe_committed(span, manifest)
         log.info("%s", describe_outcome(manifest))
@@ -107,7 +113,7 @@ class SubtaskRun:
         from airflow_abs.spark.subtask import interrupt_subtask
 
         async with open_connection(endpoint or await self.aget_endpoint()) as connection:
-            await interrupt_subtask(connection, self.folder, self.subtask_attempt())
+            await interrupt_subtask(connection, await self.aopen_folder(), self.subtask_attempt())
 
 
 class SubtaskTrigger(BaseTrigger):

@@ -29,6 +29,8 @@ def steps_of(root: ExchangePath, target: ExchangePath, mode: CommitMode) -> list
 def test_stopped_at_any_step_and_run_again_the_target_is_whole(
     root: ExchangePath, mode: CommitMode, before: str, swaps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not swaps and not locate(root).is_local:
+        pytest.skip("an object store swaps nothing")
     if not swaps:
         monkeypatch.setattr(commit_local, "exchange", lambda one, other: False)
     steps = steps_of(root, root / "mart" / "dry" / "t", mode)

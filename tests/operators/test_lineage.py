@@ -66,6 +66,7 @@ def test_what_commit_tells_reaches_a_file_as_an_openlineage_event(tmp_path: Path
     ("path", "dataset"),
     [
         ("s3://lake/orders/ds=1", ("s3://lake", "orders/ds=1")),
+        ("s3a://minio@lake/orders", ("s3://lake", "orders")),
         ("/lake/orders", ("file", "/lake/orders")),
         ("file:///lake/orders", ("file", "/lake/orders")),
         ("hdfs://name:8020/x", ("hdfs://name:8020", "x")),
