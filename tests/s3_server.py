@@ -89,7 +89,7 @@ class S3Server:
         with self._lock:
             self.requests.append(request)
             refused = self._refuses(request)
-        if not refused and "HTTP_IF_NONE_MATCH" in environ:
+        if not refused and environ.keys() & {"HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"}:
             with self._exclusive:  # which S3 promises, and moto's look and put are not
                 return self._moto(environ, start_response)
         if not refused:

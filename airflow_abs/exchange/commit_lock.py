@@ -17,7 +17,7 @@ from pathlib import Path
 
 from airflow_abs.exchange.errors import CommitConflictError, CommitError
 from airflow_abs.exchange.locations import Location
-from airflow_abs.exchange.store import create_exclusively
+from airflow_abs.exchange.store import create_exclusively, find_version, replace_version
 
 LEASE_SECONDS = 600.0
 
@@ -70,9 +70,10 @@ class StoreLock:
     """A lock file on an object store, made by an exclusive put and valid for `lease_seconds` from the last `renew`.
 
     A lock past its lease is taken over, and so is one of the same identity (a retry: two tries of one run put the
-    same files). Not guaranteed: two publishers that take over one stale lock at the same moment can both believe to
-    hold it until their next `renew`, which then fails for one of them; stores whose client ignores exclusive puts
-    widen that to any two that start at the same moment.
+    same files). On S3 only the version that was looked at is replaced (`If-Match`), so one of many gets it. Not
+    guaranteed elsewhere: two publishers that take over one stale lock at the same moment can both believe to hold it
+    until their next `renew`, which then fails for one of them; stores whose client ignores exclusive puts widen that to
+    any two that start at the same moment.
     """
 
     def __init__(
@@ -93,12 +94,11 @@ class StoreLock:
 
     def __enter__(self) -> StoreLock:
         if not self._create():
+            version = find_version(self._location)  # before the content: what changes between the two is noticed
             holder = self._read()
             if not self._may_take_over(holder):
                 raise _conflict(self._target, holder)
-            with contextlib.suppress(FileNotFoundError):
-                self._location.fs.rm_file(self._location.path)
-            if not self._create():
+            if not self._take_over(version):
                 raise _conflict(self._target, self._read())
         self._check_mine()
         return self
@@ -113,11 +113,22 @@ class StoreLock:
         Raises:
             CommitConflictError: somebody took the lock over meanwhile.
         """
+        version = find_version(self._location)
         self._check_mine()
-        self._location.fs.pipe_file(self._location.path, self._content())
+        if version is None:
+            self._location.fs.pipe_file(self._location.path, self._content())
+        elif not replace_version(self._location, self._content(), version):
+            raise _conflict(self._target, self._read())
 
     def _create(self) -> bool:
         return create_exclusively(self._location, self._content())
+
+    def _take_over(self, version: str | None) -> bool:
+        if version is not None:
+            return replace_version(self._location, self._content(), version)
+        with contextlib.suppress(FileNotFoundError):
+            self._location.fs.rm_file(self._location.path)
+        return self._create()
 
     def _content(self) -> bytes:
         until = self._now() + self._lease_seconds

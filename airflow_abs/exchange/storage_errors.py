@@ -33,7 +33,7 @@ def raise_if_throttled(where: object, error: Exception) -> None:
 
 
 def is_taken(error: OSError) -> bool:
-    """Whether an exclusive put was refused because the object is there: 412, of some stores without detail."""
+    """Whether a conditional put was refused for the object that is there: 412, of some stores without detail."""
     return isinstance(error, FileExistsError) or _code(error) in ("PreconditionFailed", "412")
 
 

@@ -31,6 +31,8 @@ def test_stopped_at_any_step_and_run_again_the_target_is_whole(
 ) -> None:
     if not swaps and not locate(root).is_local:
         pytest.skip("an object store swaps nothing")
+    if locate(root).scheme == "s3" and (mode, before) != ("overwrite", "something"):
+        pytest.skip("shown on the store in memory")
     if not swaps:
         monkeypatch.setattr(commit_local, "exchange", lambda one, other: False)
     steps = steps_of(root, root / "mart" / "dry" / "t", mode)
@@ -60,6 +62,8 @@ def test_stopped_at_any_step_and_run_again_the_target_is_whole(
 
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
 def test_another_run_cleans_up_after_one_that_was_killed(root: ExchangePath, mode: CommitMode) -> None:
+    if locate(root).scheme == "s3" and mode == "append":
+        pytest.skip("shown on the store in memory")
     for number, step in enumerate(steps_of(root, root / "mart" / "dry" / "t", mode)):
         target = root / "mart" / f"t{number}" / "ds=1"
         publish(target, stage(root, ["old"], attempt=1), mode="overwrite", identity="run 1")

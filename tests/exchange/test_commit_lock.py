@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from upath import UPath
@@ -19,8 +21,10 @@ class Clock:
         return self.seconds
 
 
-@pytest.fixture
-def location() -> Location:
+@pytest.fixture(params=["memory", "s3"])
+def location(request: pytest.FixtureRequest) -> Location:
+    if request.param == "s3":
+        return locate(request.getfixturevalue("s3_root") / "_airflow_abs_lock")
     return locate(UPath(f"memory://locks-{uuid.uuid4().hex}/_airflow_abs_lock"))
 
 
@@ -63,6 +67,27 @@ def test_a_lock_past_its_lease_is_taken_over(location: Location) -> None:
     clock.seconds += 61
     with StoreLock(location, "run 2", "t", now=clock):
         pass
+
+
+def test_of_many_that_find_a_lock_past_its_lease_on_s3_one_takes_it_over(s3_root: UPath) -> None:
+    location = locate(s3_root / "_airflow_abs_lock")
+    StoreLock(location, "dead", "t", lease_seconds=-1).__enter__()
+    looked = Barrier(4)
+
+    class Slow(StoreLock):
+        def _may_take_over(self, holder: bytes) -> bool:
+            looked.wait(60)  # all have seen the dead one's
+            return super()._may_take_over(holder)
+
+    def take(number: int) -> bool:
+        try:
+            Slow(location, f"run {number}", "t").__enter__()
+        except CommitConflictError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(take, range(4))) == [False, False, False, True]
 
 
 def test_a_retry_of_the_same_run_does_not_wait_for_the_lease(location: Location) -> None:
