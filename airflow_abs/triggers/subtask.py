@@ -77,7 +77,8 @@ class SubtaskRun:
         return None if "fused_into" in self.subtask else self.spark_hook.get_endpoint()
 
     async def aget_endpoint(self) -> ConnectEndpoint:
-        return await self.spark_hook.aget_endpoint()
+        hook = await asyncio.to_thread(lambda: self.spark_hook)  # see `aopen_folder`
+        return await hook.aget_endpoint()
 
     async def run(self, endpoint: ConnectEndpoint | None = None) -> dict[str, Any]:
         """Run it to its end and return what is pushed as XCom; cancelling leaves the Spark operation running.

@@ -55,8 +55,8 @@ def test_a_uri_without_a_connection_is_opened_without_airflow() -> None:
 
 
 def test_a_uri_that_names_a_connection_is_opened_as_tasks_open_it() -> None:
-    """In a process of its own: it imports Airflow."""
-    script = "from airflow_abs.cli.exchange_root import open_uri\nopen_uri('s3://nobody@bucket/exchange')"
+    """In a process of its own: it imports Airflow. Here without the provider that would open it."""
+    script = "from airflow_abs.cli.exchange_root import open_uri\nopen_uri('gs://nobody@bucket/exchange')"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
-    assert "exchange s3://nobody@bucket/exchange: cannot be opened here (" in done.stderr
+    assert "exchange gs://nobody@bucket/exchange: cannot be opened here (" in done.stderr
     assert "it names the Airflow connection 'nobody': run this where Airflow finds that" in done.stderr
