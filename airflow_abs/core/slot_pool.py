@@ -92,6 +92,7 @@ class SlotPool:
         self._queues: dict[str, _Queue] = {}
         self._run_of: dict[int, str] = {}
         self._went_on_with: dict[str, int] = {}
+        self._share: int | None = None
         self.capacity = 0
 
     @property
@@ -103,6 +104,11 @@ class SlotPool:
     def waiting(self) -> int:
         """Tickets without a slot."""
         return sum(len(queue.waiting) for queue in self._queues.values())
+
+    @property
+    def demand(self) -> int:
+        """Slots that are held or waited for."""
+        return len(self._run_of)
 
     @property
     def is_empty(self) -> bool:
@@ -146,6 +152,13 @@ class SlotPool:
                     self._begin_to_wait(queue, now)
         return self._look(now)
 
+    def set_share(self, slots: int | None, now: float) -> list[SlotAction]:
+        """So many of the capacity are this pool's to deal out, other pools have the rest; None: all of it."""
+        if slots is not None:
+            check_int("slots", slots, at_least=0)
+        self._share = slots
+        return self._look(now)
+
     def explain(self, ticket: int) -> str:
         """What a ticket without a slot waits for.
 
@@ -159,6 +172,8 @@ class SlotPool:
             return f"the cluster has {format_count(self.capacity, 'slot')}, {queue.wanted} wanted"
         before = sum(each < ticket for each in queue.waiting)
         used = f"{self.in_use} of {format_count(self.capacity, 'slot')} in use, {len(queue.held)} by this run"
+        if self._share is not None:
+            used = f"{used}, {self._share} are for this triggerer"
         return f"{used}; {before} of this run before it"
 
     def tick(self, now: float) -> list[SlotAction]:
@@ -232,7 +247,7 @@ class SlotPool:
 
     def _grant(self) -> list[SlotAction]:
         granted: list[SlotAction] = []
-        for _ in range(self.capacity - self.in_use):
+        for _ in range((self.capacity if self._share is None else self._share) - self.in_use):
             queues = [queue for queue in self._queues.values() if queue.wait is None and queue.waiting]
             if not queues:
                 break

@@ -1,8 +1,9 @@
 """The slot pool of one triggerer: which of the subtasks that start here may run on Spark now.
 
 Airflow's own pools do not apply to tasks that start in the triggerer. The rules are the core's (`core/slot_pool.py`);
-here are its clock, what it knows of the cluster, and those who wait. A pool lives in one event loop: another triggerer
-has another one, of the same size.
+here are its clock, what it knows of the cluster, and those who wait. A pool lives in one event loop; triggerers that
+use the same cluster have one each, and divide the slots (`core/slot_shares.py`) by what they tell each other on the
+Spark server (`spark/slot_board.py`).
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ import asyncio
 import contextvars
 import logging
 import time
-import uuid
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from airflow_abs.core.slot_pool import Grant, SlotAction, SlotDemand, SlotPool
+from airflow_abs.core.slot_shares import divide_slots
 from airflow_abs.spark.errors import ResourcesError, SparkOperationError
-from airflow_abs.spark.operations import derive_id
+from airflow_abs.spark.slot_board import SlotBoard
 
 if TYPE_CHECKING:
     from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+    from airflow_abs.spark.endpoint import ConnectEndpoint
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +38,28 @@ _REMIND_SECONDS = 60.0
 _TAKEOVER_SECONDS = 2.0
 _loaded_at = time.monotonic()
 
-ReadCapacity = Callable[[], Awaitable[int]]
+
+@dataclass(frozen=True, slots=True)
+class ClusterSlots:
+    """What a cluster has now. `demands`: slots that each triggerer holds or waits for, by name; `me` is this one's."""
+
+    capacity: int
+    me: str = ""
+    demands: Mapping[str, int] = field(default_factory=dict)
+
+
+class SlotSource(Protocol):
+    """Where the slots are, and who else deals them out."""
+
+    async def read(self, demand: int) -> ClusterSlots:
+        """Tell the others how many slots are asked for here, and look at the cluster.
+
+        Raises:
+            SparkOperationError: it does not answer, or does not let us in.
+        """
+
+    async def leave(self) -> None:
+        """Nobody here asks for slots any more."""
 
 
 class SlotQueue:
@@ -43,12 +67,13 @@ class SlotQueue:
 
     Args:
         name: of the cluster, for messages.
-        slots: a fixed number of them, or what asks the cluster how many it has now.
+        slots: a fixed number of them, all for this queue, or what knows of the cluster.
     """
 
-    def __init__(self, name: str, slots: int | ReadCapacity) -> None:
+    def __init__(self, name: str, slots: int | SlotSource) -> None:
         self.name = name
         self._pool = SlotPool()
+        self._seen = ClusterSlots(0)
         self._places: dict[int, asyncio.Future[str]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._trouble = ""
@@ -57,7 +82,7 @@ class SlotQueue:
         # Without the context of the trigger that came first: it outlives that one, and its log.
         context = contextvars.Context()
         if isinstance(slots, int):
-            asyncio.get_running_loop().call_later(settled_in, self._set_capacity, slots, context=context)
+            asyncio.get_running_loop().call_later(settled_in, self._set_slots, ClusterSlots(slots), context=context)
         else:
             self._follower = asyncio.create_task(self._follow(slots, settled_in), context=context)
 
@@ -65,11 +90,6 @@ class SlotQueue:
     def is_over(self) -> bool:
         """Nobody follows the cluster any more: open another one."""
         return self._follower is not None and self._follower.done()
-
-    @property
-    def is_idle(self) -> bool:
-        """It can be forgotten: who comes next opens another one."""
-        return self._pool.is_empty if self._follower is None else self._follower.done()
 
     @property
     def waiting(self) -> int:
@@ -92,6 +112,7 @@ class SlotQueue:
             ticket, actions = self._pool.enter(demand, self._now())
         self._places[ticket] = place
         self._act(actions)
+        self._divide()
         try:
             await self._wait(ticket, place)
             yield
@@ -110,26 +131,39 @@ class SlotQueue:
         if waits:
             log.info("has a slot of %s now (%s)", self.name, reason)
 
-    async def _follow(self, read: ReadCapacity, settled_in: float) -> None:
+    async def _follow(self, source: SlotSource, settled_in: float) -> None:
         """Keep the capacity up to date until nobody has come for a while."""
         await asyncio.sleep(settled_in)
         was_used = True
         while was_used or not self._pool.is_empty:
-            was_used, patience = not self._pool.is_empty, _FOLLOW_SECONDS
+            was_used = not self._pool.is_empty
             try:
-                slots, self._trouble = await read(), ""
+                slots, self._trouble = await source.read(self._pool.demand), ""
             except SparkOperationError as error:
-                slots, self._trouble, patience = 0, str(error), _AGAIN_SECONDS
+                slots, self._trouble = ClusterSlots(0), str(error)
                 if not error.restartable:
                     self._fail(error)
             except Exception as error:  # whatever it is, nobody must wait for ever
                 self._fail(error)
                 return
-            self._set_capacity(slots)
-            await asyncio.sleep(patience)
+            self._set_slots(slots)
+            await asyncio.sleep(_AGAIN_SECONDS if self._trouble or len(slots.demands) > 1 else _FOLLOW_SECONDS)
+        with suppress(SparkOperationError):
+            await source.leave()
 
-    def _set_capacity(self, slots: int) -> None:
-        self._act(self._pool.set_capacity(slots, self._now()))
+    def _set_slots(self, slots: ClusterSlots) -> None:
+        self._seen = slots
+        self._divide()
+        self._act(self._pool.set_capacity(slots.capacity, self._now()))
+
+    def _divide(self) -> None:
+        """What of the slots is for this queue: the others' demand as it was last seen, its own as it is now."""
+        if len(self._seen.demands) > 1:
+            asked = {**self._seen.demands, self._seen.me: self._pool.demand}
+            share = divide_slots(self._seen.capacity, asked)[self._seen.me]
+        else:
+            share = None
+        self._act(self._pool.set_share(share, self._now()))
 
     def _act(self, actions: Sequence[SlotAction]) -> None:
         for action in actions:
@@ -180,27 +214,34 @@ def open_slots(hook: AdaptiveSparkHook, fixed: int | None) -> SlotQueue:
     key = (hook.server_name, fixed)
     queue = of_loop.get(key)
     if queue is None or queue.is_over:
-        for old in [name for name, each in of_loop.items() if each.is_idle]:
+        for old in [name for name, each in of_loop.items() if each.is_over]:
             del of_loop[old]  # runs with a server of their own come and go
-        queue = of_loop[key] = SlotQueue(hook.server_name, fixed or _CapacityReader(hook))
+        queue = of_loop[key] = SlotQueue(hook.server_name, _ServerSlots(hook, fixed))
     return queue
 
 
-class _CapacityReader:
-    """Asks the Spark server, in one session for all who ask; in another one after an error."""
+class _ServerSlots:
+    """Asks the Spark server, which also holds the triggerers' notes to each other."""
 
-    def __init__(self, hook: AdaptiveSparkHook) -> None:
+    def __init__(self, hook: AdaptiveSparkHook, fixed: int | None) -> None:
         self._hook = hook
-        self._session_id = derive_id("slots", hook.server_name)
+        self._fixed = fixed
+        self._board = SlotBoard(f"{hook.server_name}/{fixed or 'all'}")
+        self._endpoint: ConnectEndpoint | None = None
 
-    async def __call__(self) -> int:
+    async def read(self, demand: int) -> ClusterSlots:
         from airflow_abs.spark.capacity import read_capacity
         from airflow_abs.spark.connection import open_connection
 
-        endpoint = await self._hook.aget_endpoint()
-        async with open_connection(endpoint) as connection:
-            try:
-                return await read_capacity(connection, self._session_id)
-            except SparkOperationError:
-                self._session_id = str(uuid.uuid4())
-                raise
+        self._endpoint = await self._hook.aget_endpoint()
+        async with open_connection(self._endpoint) as connection:
+            demands = await self._board.post(connection, demand)
+            capacity = self._fixed or await read_capacity(connection, self._board.session_id)
+            return ClusterSlots(capacity, self._board.me, demands)
+
+    async def leave(self) -> None:
+        from airflow_abs.spark.connection import open_connection
+
+        if self._endpoint is not None:  # not asked for anew: that would start a server that has ended
+            async with open_connection(self._endpoint) as connection:
+                await self._board.leave(connection)

@@ -208,3 +208,19 @@ def test_never_more_than_the_capacity_first_come_first_served_and_nobody_is_forg
 
 def test_a_queue_of_timers_says_when_the_next_is_due() -> None:
     assert TimerQueue().next_at is None
+
+
+def test_of_a_clusters_slots_a_pool_deals_out_its_share_alone() -> None:
+    pool = pool_of(4)
+    assert pool.set_share(1, 0) == []
+    assert enter(pool, "a", wanted=4) == (1, [Grant(1, AT_ONCE)])  # the cluster has what is wanted
+    assert enter(pool, "a", wanted=4) == (2, [])
+    assert pool.explain(2) == "1 of 4 slots in use, 1 by this run, 1 are for this triggerer; 0 of this run before it"
+    assert pool.demand == 2
+    assert pool.set_share(2, 1) == [Grant(2, AT_ONCE)]
+    assert enter(pool, "a") == (3, [])
+    assert pool.set_share(None, 2) == [Grant(3, AT_ONCE)]
+    assert pool.set_share(0, 3) == []
+    assert pool.in_use == 3  # what runs goes on
+    with pytest.raises(InvalidValueError, match="slots"):
+        pool.set_share(-1, 4)

@@ -15,7 +15,7 @@ from airflow_abs.core.slot_pool import SlotDemand
 from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError, ResourcesError
 from airflow_abs.triggers import slots
-from airflow_abs.triggers.slots import SlotQueue, open_slots
+from airflow_abs.triggers.slots import ClusterSlots, SlotQueue, SlotSource, open_slots
 
 WAIT = WaitOptions(resource_timeout=0.5, stabilization=0.1)
 
@@ -43,12 +43,36 @@ class Cluster:
         self.answers = list(answers)
         self.asked = 0
 
-    async def __call__(self) -> int:
+    async def read(self, demand: int) -> ClusterSlots:
         self.asked += 1
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return ClusterSlots(answer)
+
+    async def leave(self) -> None:
+        self.asked = 0
+
+
+class Shared:
+    """A cluster of so many slots with a notice board; each triggerer has a source of its own."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.demands: dict[str, int] = {}
+
+    def source(self, me: str) -> SlotSource:
+        shared = self
+
+        class Source:
+            async def read(self, demand: int) -> ClusterSlots:
+                shared.demands[me] = demand
+                return ClusterSlots(shared.capacity, me, dict(shared.demands))
+
+            async def leave(self) -> None:
+                del shared.demands[me]
+
+        return Source()
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +122,49 @@ async def test_who_gives_up_waiting_leaves_the_slot_to_the_next() -> None:
     await entered.wait()
     third.cancel()
     await asyncio.gather(first, second, third, return_exceptions=True)
+
+
+@in_a_loop
+async def test_two_triggerers_have_no_more_slots_together_than_the_cluster_and_half_of_them_each() -> None:
+    cluster = Shared(4)
+    cluster.demands = {"one": 20, "two": 20}  # each has posted before the other one looks
+    queues = [SlotQueue("spark", cluster.source(name)) for name in ("one", "two")]
+    running, most, each_most = [0, 0], 0, [0, 0]
+
+    async def work(number: int) -> None:
+        nonlocal most
+        async with queues[number].slot(demand()):
+            running[number] += 1
+            most, each_most[number] = max(most, sum(running)), max(each_most[number], running[number])
+            await asyncio.sleep(0.02)
+            running[number] -= 1
+
+    async with asyncio.TaskGroup() as group:
+        for number in (0, 1) * 20:
+            group.create_task(work(number))
+    assert (most, each_most[0] >= 2, each_most[1] >= 2) == (4, True, True)
+
+
+@in_a_loop
+async def test_the_slots_of_a_triggerer_that_has_nothing_to_do_are_for_the_other() -> None:
+    cluster = Shared(4)
+    cluster.demands = {"idle": 0}
+    queue = SlotQueue("spark", cluster.source("one"))
+    running, most = 0, 0
+
+    async def work() -> None:
+        nonlocal running, most
+        async with queue.slot(demand()):
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.01)
+            running -= 1
+
+    await asyncio.gather(*(work() for _ in range(12)))
+    assert most == 4
+    while not queue.is_over:
+        await asyncio.sleep(0.01)
+    assert cluster.demands == {"idle": 0}
 
 
 @in_a_loop

@@ -20,6 +20,7 @@ from airflow_abs.exchange.store import write_json
 from airflow_abs.exchange.tries import TryRecord, read_try, write_try
 from airflow_abs.spark.errors import ResourcesError
 from airflow_abs.triggers import slots
+from airflow_abs.triggers.slots import ClusterSlots
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger, look_up, record_failure
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
 from tests.recorded_runs import MadeRegion, RecordedRun
@@ -38,9 +39,23 @@ START: dict[str, Any] = {
 }
 
 
+class FixedSlots:
+    """A cluster with as many slots as the job says; else with none."""
+
+    def __init__(self, conn_id: str, fixed: int | None) -> None:
+        self.found = ClusterSlots(fixed or 0)
+
+    async def read(self, demand: int) -> ClusterSlots:
+        return self.found
+
+    async def leave(self) -> None:
+        pass
+
+
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "_TAKEOVER_SECONDS", 0.0)
+    monkeypatch.setattr(slots, "_ServerSlots", FixedSlots)
 
 
 @pytest.fixture
@@ -151,13 +166,7 @@ def test_a_subtask_taken_over_has_what_is_left_of_its_execution_timeout(
     assert deadlines == [5060.0]
 
 
-def test_without_a_slot_a_worker_is_woken_to_raise_the_error(
-    recorded: RecordedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def none() -> int:
-        return 0
-
-    monkeypatch.setattr(slots, "_CapacityReader", lambda conn_id: none)
+def test_without_a_slot_a_worker_is_woken_to_raise_the_error(recorded: RecordedRun) -> None:
     (event,) = asyncio.run(events(started(recorded, slots=None, resource_timeout=0.0)))
     assert event.payload["error"]["spark"]["type"] == ResourcesError.__name__
     record = read_try(recorded.folder, "orders", 1, 1)
