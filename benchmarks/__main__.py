@@ -33,6 +33,7 @@ BENCHMARKS = {
     "subtasks": "benchmarks.subtasks",
     "target_bytes": "benchmarks.target_bytes",
     "trigger_lag": "benchmarks.trigger_lag",
+    "two_triggerers": "benchmarks.two_triggerers",
 }
 PEERS = ("ours", "worker", "triggerer", "submit", "slices", "files", "fused")
 DEFAULT_PEERS = ("ours", "triggerer", "submit", "slices", "files", "fused")

@@ -32,7 +32,7 @@ def measure_sizes(dag_id: str) -> list[dict[str, int | float]]:
     with tempfile.TemporaryDirectory(prefix="airflow-abs-bench-") as name:
         data = Path(name)
         for size in SIZES:
-            _write_rows(data / "1" / f"noops_{size}", size)
+            write_rows(data / "1" / f"noops_{size}", size)
         with open_arena(Comparison([], (), 1, 1, data=data)) as arena:
             _measure(arena, dag_id, SIZES[0], "warm-up")
             idle = _measure_idle(arena)
@@ -51,7 +51,7 @@ def _measure_idle(arena: Arena) -> float:
     return _airflow_seconds(difference(arena.cpu(), before)) / (time.monotonic() - started)
 
 
-def _write_rows(folder: Path, count: int) -> None:
+def write_rows(folder: Path, count: int) -> None:
     folder.mkdir(parents=True)
     for number in range(count):
         duckdb.sql(f"COPY (SELECT {number} AS number) TO '{folder}/{number:03d}.parquet'")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,10 +23,12 @@ PR_SET_PDEATHSIG = 1
 def start_bound(
     command: Sequence[str], *, env: Mapping[str, str], log: IO[bytes], cwd: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in a session of its own, output to `log`, bound to this process' life.
+    """Start `command` in a session of its own, bound to this process' life; `log` gets it as a line, then its output.
 
     Linux watches the *thread* that starts the child: call it from one that lives as long as the child should.
     """
+    log.write(f"$ {shlex.join(command)}\n".encode())
+    log.flush()
     return subprocess.Popen(
         [sys.executable, "-S", "-E", __file__, str(os.getpid()), *command],
         stdin=subprocess.DEVNULL,

@@ -19,6 +19,7 @@ START_SECONDS = 600.0
 STOP_SECONDS = 90.0
 NOT_RUNNING = 1
 _POLL_SECONDS = 0.2
+_REVIVE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,10 @@ def _keep(folder: Path, chosen: ClusterOptions) -> int:
                 cluster.run("example-data")
                 _write(folder, ClusterState(**(asdict(state) | {"up": True})))
                 terminal.show(f"\nthe cluster is up; Ctrl-C ends it\n{_addresses(state)}")
-                signal.pause()
+                while True:
+                    time.sleep(_REVIVE_SECONDS)
+                    for name in cluster.revive():
+                        terminal.step(f"{name} had ended and is started again")
         finally:
             (folder / "cluster.json").unlink(missing_ok=True)
     return 0

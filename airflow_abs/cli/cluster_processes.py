@@ -102,9 +102,21 @@ class ClusterProcesses:
         if name in AIRFLOW:
             self.airflow.kill(name, number)
             return
-        process = self._processes.pop(name)
-        os.killpg(process.pid, number)
-        process.wait(_STOP_SECONDS)
+        if (process := self._processes.pop(name, None)) is not None:
+            with suppress(ProcessLookupError):  # it had ended by itself
+                os.killpg(process.pid, number)
+            process.wait(HEALTH_SECONDS)
+
+    def revive(self) -> list[str]:
+        """Start again what was killed or has ended by itself, as containers are that run `unless-stopped`; its names.
+
+        Whether that is healthy is not awaited: what depends on another service may end, and be started, several times.
+        """
+        ended = [name for name, service in self.services.items() if service.health and not self._is_running(name)]
+        for name in ended:
+            self.kill(name)  # what it may have left
+            self.start(name, wait=False)
+        return ended
 
     def stop(self) -> None:
         """End everything, what depends on others first. Calling it again does nothing."""
@@ -126,6 +138,11 @@ class ClusterProcesses:
 
     def log_file(self, name: str) -> Path:
         return self.airflow.log_file(name) if name in AIRFLOW else self.folder / "logs" / f"{name}.log"
+
+    def _is_running(self, name: str) -> bool:
+        if name in AIRFLOW:
+            return self.airflow.is_running(name)
+        return name in self._processes and self._processes[name].poll() is None
 
     def _start_all(self) -> None:
         self._report("PostgreSQL, Redis")
@@ -151,7 +168,7 @@ class ClusterProcesses:
             dags_folder,
             env={**ours, **env},
             report=report,
-            commands={name: self.services[name].command for name in AIRFLOW},
+            commands={name: self.services[name].command for name in ("airflow-init", *AIRFLOW)},
             port=self.place.ports["api-server"],
         )
 

@@ -42,8 +42,8 @@ class AirflowServices:
 
     `home` must be private: whatever runs with it as its AIRFLOW_HOME is ended with the services.
     `env` adds to the environment of the services (and of the tasks they run) and wins over what is set here.
-    `commands` are the services to run instead of `SERVICES`, by name; triggerers may be several (`triggerer-1`, ...),
-    an api-server on `port` must be there. One that Airflow's health page does not know counts as healthy at once.
+    `commands` are run instead of `SERVICES`, by name: an api-server on `port`, triggerers (`triggerer-1`, ...),
+    `airflow-init`, which makes the tables. What Airflow's health page does not know counts as healthy at once.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class AirflowServices:
         self.env = _environment(self.home, self.dags_folder, self.port) | dict(env or {})
         self.api = AirflowApi(f"http://127.0.0.1:{self.port}")
         self._commands = dict(commands) if commands else {service: self._command(service) for service in SERVICES}
-        self._start_seconds = start_seconds
-        self._report = report
+        self._migration = self._commands.pop("airflow-init", _airflow("db", "migrate"))
+        self._start_seconds, self._report = start_seconds, report
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._started: dict[str, datetime] = {}
 
@@ -112,9 +112,14 @@ class AirflowServices:
 
     def kill(self, service: str, number: signal.Signals = signal.SIGKILL) -> None:
         """End one service and every process of its group at once, as a crash would; Airflow is not told."""
-        process = self._processes.pop(service)
-        os.killpg(process.pid, number)
-        process.wait(STOP_SECONDS)
+        if (process := self._processes.pop(service, None)) is not None:
+            with suppress(ProcessLookupError):  # it had ended by itself
+                os.killpg(process.pid, number)
+            process.wait(STOP_SECONDS)
+
+    def is_running(self, service: str) -> bool:
+        """Whether its process is there, healthy or not."""
+        return service in self._processes and self._processes[service].poll() is None
 
     def stop(self) -> None:
         """End everything that belongs to this home. Ctrl-C does not cut it short; calling it again does nothing."""
@@ -155,7 +160,7 @@ class AirflowServices:
 
     def _migrate(self) -> None:
         with self.log_file("db-migrate").open("ab") as log:
-            process = start_bound(_airflow("db", "migrate"), env=self.env, log=log, cwd=self.home)
+            process = start_bound(self._migration, env=self.env, log=log, cwd=self.home)
         try:
             status: int | None = process.wait(self._start_seconds)
         except subprocess.TimeoutExpired:
@@ -166,7 +171,7 @@ class AirflowServices:
             ended = "is not done" if status is None else f"ended with status {status}"
             raise ServicesError(self._story("db-migrate", ended))
 
-    def _command(self, service: str) -> list[str]:
+    def _command(self, service: str) -> Sequence[str]:
         match service:
             case "api-server":
                 return _airflow(service, "--host", "127.0.0.1", "--port", str(self.port))
@@ -224,7 +229,7 @@ def example_environment(folder: Path, target_bytes: int) -> dict[str, str]:
     }
 
 
-def _airflow(*arguments: str) -> list[str]:
+def _airflow(*arguments: str) -> Sequence[str]:
     return [sys.executable, "-m", "airflow", *arguments]
 
 

@@ -25,20 +25,7 @@ def spark_services(place: Place) -> list[Service]:
         networks=("spark",),
         publishes=(place.ports["spark-master-ui"],),
     )
-    workers = [
-        Service(
-            name,
-            OUR_IMAGE,
-            _worker_command(place, name),
-            _daemon_environment(place, name),
-            Limits(1.5, 2048),
-            {"spark-master": HEALTHY},
-            health=curl(f"http://{place.address(f'{name}-ui')}/json/"),
-            mounts=("shared",),
-            networks=("spark",),
-        )
-        for name in WORKERS
-    ]
+    workers = [spark_worker(place, name) for name in WORKERS]
     token = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": place.secrets["SPARK_CONNECT_TOKEN"]}
     connect = Service(
         "spark-connect",
@@ -53,6 +40,21 @@ def spark_services(place: Place) -> list[Service]:
         start_seconds=120,
     )
     return [master, *workers, connect]
+
+
+def spark_worker(place: Place, name: str) -> Service:
+    """A worker that joins the master; `place` knows its host and its ports, `name` and `name-ui`."""
+    return Service(
+        name,
+        OUR_IMAGE,
+        _worker_command(place, name),
+        _daemon_environment(place, name),
+        Limits(1.5, 2048),
+        {"spark-master": HEALTHY},
+        health=curl(f"http://{place.address(f'{name}-ui')}/json/"),
+        mounts=("shared",),
+        networks=("spark",),
+    )
 
 
 def _master_command(place: Place) -> tuple[str, ...]:

@@ -40,12 +40,12 @@ def test_a_child_ends_when_its_parent_is_killed() -> None:
         os.close(descriptor)
 
 
-def test_a_child_runs_the_program_with_the_given_environment_and_folder(tmp_path: Path) -> None:
+def test_a_child_runs_the_program_with_the_given_environment_and_folder_and_the_log_says_which(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("wb") as output:
         child = start_bound(["/bin/sh", "-c", "echo $WORD; pwd"], env={"WORD": "hello"}, log=output, cwd=tmp_path)
     assert child.wait(SECONDS) == 0
-    assert log.read_text() == f"hello\n{tmp_path}\n"
+    assert log.read_text() == f"$ /bin/sh -c 'echo $WORD; pwd'\nhello\n{tmp_path}\n"
 
 
 def test_stopping_a_group_ends_a_process_that_ignores_sigterm_and_what_it_started(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_stopping_a_group_ends_a_process_that_ignores_sigterm_and_what_it_starte
     with log.open("wb") as output:
         child = start_bound(["/bin/sh", "-c", stubborn], env=os.environ, log=output)
     deadline = time.monotonic() + SECONDS
-    while not log.read_text().strip():
+    while not (said := log.read_text().splitlines()[1:]):
         assert time.monotonic() < deadline
-    grandchild = int(log.read_text())
+    grandchild = int(said[0])
     stop_group(child, 0.2)
     assert child.returncode == -signal.SIGKILL
     if Path(f"/proc/{grandchild}").exists():

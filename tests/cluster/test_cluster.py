@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,11 +23,14 @@ from uuid import UUID
 import duckdb
 import pytest
 
-from airflow_abs.cli.airflow_api import AirflowApi
+from airflow_abs.cli.airflow_api import ENDED, AirflowApi, AirflowApiError
+from airflow_abs.cli.cluster_folder import place_of
 from airflow_abs.cli.generate import DataSpec, generate
 from airflow_abs.cli.oracle import verify
 from airflow_abs.cli.topology import services
+from airflow_abs.cli.topology_place import WORKERS
 from tests.cluster.compose import compose_place
+from tests.cluster.holders import holders_of_triggers
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1200)]
 
@@ -123,10 +127,8 @@ def holder_of_trigger(folder: Path) -> int:
     """The process group of the triggerer that writes a deferred task's log."""
     deadline = time.monotonic() + 150
     while time.monotonic() < deadline:
-        for link in Path("/proc").glob("[0-9]*/fd/*"):
-            with suppress(OSError):
-                if str(folder) in (target := str(link.readlink())) and ".log.trigger." in target:
-                    return os.getpgid(int(link.parts[2]))
+        for group in holders_of_triggers(folder):
+            return group
         time.sleep(0.2)
     raise AssertionError("no triggerer has a deferred task's log open")
 
@@ -137,6 +139,18 @@ def test_every_service_of_the_topology_runs_and_its_own_health_check_passes(up: 
     assert asked.returncode == 0, asked.stdout
     healthy = [line.split()[0] for line in asked.stdout.splitlines() if line.endswith(" healthy")]
     assert healthy == [name for name, service in services(compose_place()).items() if service.health]
+
+
+def test_what_the_compose_file_starts_has_been_started_here_with_the_same_command(
+    up: str, ports: dict[str, int], folder: Path
+) -> None:
+    """Every log begins with the command of the program; a test of the compose file holds it to the same description."""
+    described = services(place_of(folder, folder / "dags", ports))
+    logs = {path.stem: path for path in [*folder.glob("logs/*.log"), *folder.glob("airflow/services/*.log")]}
+    logs["airflow-init"] = logs.pop("db-migrate")
+    for name, service in described.items():
+        (started,) = [line for line in logs[name].read_text(errors="replace").splitlines() if line.startswith("$ ")]
+        assert started.endswith(shlex.join(service.command)), name
 
 
 def test_everything_listens_on_loopback_only(up: str, folder: Path) -> None:
@@ -161,20 +175,24 @@ def test_a_run_is_right_and_spreads_over_both_workers(api: AirflowApi, ports: di
     assert all(count > 0 for count in tasks.values()), tasks
 
 
-def test_the_other_triggerer_takes_over_and_nothing_is_submitted_twice(
-    api: AirflowApi, ports: dict[str, int], folder: Path
-) -> None:
+def start_slow_run(api: AirflowApi, folder: Path, day: int) -> str:
+    """A run of two subtasks of half a minute each, both of them handed over to a triggerer; its id."""
     lake = folder / "shared" / "data" / "numbers"
-    lake.mkdir(parents=True)
+    lake.mkdir(parents=True, exist_ok=True)
     for part in range(FILES):
         rows = f"SELECT range AS number FROM range({part * ROWS_PER_FILE}, {(part + 1) * ROWS_PER_FILE})"
         duckdb.sql(f"COPY ({rows}) TO '{lake}/part-{part}.parquet'")
-    before = spark_jobs(ports)
     api.wait_for_dag("slow", SECONDS)
-    run_id = api.trigger_run("slow", datetime(2026, 3, 1, tzinfo=UTC))
-    api.wait_for_task("slow", run_id, "job.numbers.run", {"deferred"}, SECONDS, map_index=0)
-    os.killpg(holder_of_trigger(folder), signal.SIGKILL)
-    assert api.wait_for_run("slow", run_id, SECONDS) == "success"
+    run_id = api.trigger_run("slow", datetime(2026, 3, day, tzinfo=UTC))
+    for index in range(FILES):
+        api.wait_for_task("slow", run_id, "job.numbers.run", {"deferred"}, SECONDS, map_index=index)
+    return run_id
+
+
+def assert_right_and_submitted_once(
+    api: AirflowApi, ports: dict[str, int], folder: Path, run_id: str, before: Counter[str]
+) -> None:
+    assert api.run_state("slow", run_id) == "success"
     subtasks = [each for each in api.task_instances("slow", run_id) if each.task_id == "job.numbers.run"]
     assert [(each.map_index, each.state, each.try_number) for each in subtasks] == [
         (index, "success", 1) for index in range(FILES)
@@ -185,6 +203,45 @@ def test_the_other_triggerer_takes_over_and_nothing_is_submitted_twice(
     ).fetchall()
     expected = FILES * ROWS_PER_FILE
     assert (count, total) == (expected, sum(range(1, expected + 1)))
+
+
+def test_the_other_triggerer_takes_over_and_nothing_is_submitted_twice(
+    api: AirflowApi, ports: dict[str, int], folder: Path
+) -> None:
+    before = spark_jobs(ports)
+    run_id = start_slow_run(api, folder, day=1)
+    os.killpg(holder_of_trigger(folder), signal.SIGKILL)
+    assert api.wait_for_run("slow", run_id, SECONDS) == "success"
+    assert_right_and_submitted_once(api, ports, folder, run_id, before)
+
+
+def test_the_scheduler_the_database_and_all_spark_workers_end_in_mid_run_and_are_started_again(
+    api: AirflowApi, ports: dict[str, int], folder: Path
+) -> None:
+    """What the executors did runs again inside of the same operations, which wait until there is an executor."""
+    before = spark_jobs(ports)
+    run_id = start_slow_run(api, folder, day=2)
+    for words, number in (
+        *((f"--work-dir {folder}/work/{name} ", signal.SIGKILL) for name in WORKERS),
+        ("airflow scheduler", signal.SIGKILL),
+        (f"port={ports['postgres']} ", signal.SIGINT),  # as an administrator restarts it
+    ):
+        os.killpg(os.getpgid(next(pid for pid, told in processes_of(folder).items() if words in told)), number)
+    deadline = time.monotonic() + SECONDS
+    while state_of("slow", run_id, api) not in ENDED:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert_right_and_submitted_once(api, ports, folder, run_id, before)
+    while api.health()["scheduler"]["status"] != "healthy" or len(executors(ports)) < len(WORKERS):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def state_of(dag_id: str, run_id: str, api: AirflowApi) -> str:
+    try:
+        return api.run_state(dag_id, run_id)
+    except AirflowApiError:  # its database is being restarted
+        return ""
 
 
 def test_down_leaves_nothing(up: str, folder: Path) -> None:
