@@ -29,7 +29,7 @@ from airflow_abs.cli.services import AirflowServices, Report
 from airflow_abs.cli.topology import services
 from airflow_abs.cli.topology_place import AIRFLOW, WORKERS, Place, Service
 
-HEALTH_SECONDS = 60.0
+HEALTH_SECONDS = 180.0
 _STOP_SECONDS = 8.0
 _POLL_SECONDS = 0.2
 _LOG_TAIL = 30

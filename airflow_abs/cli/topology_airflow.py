@@ -109,6 +109,8 @@ def airflow_environment(place: Place) -> dict[str, str]:
         "API_AUTH__JWT_SECRET": place.secrets["AIRFLOW_JWT_SECRET"],
         "LOGGING__BASE_LOG_FOLDER": f"{place.folders['airflow']}/logs",
         "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+        # A triggerer takes so many new triggers at a time: few, so that the other one gets its part of a region.
+        "TRIGGERER__MAX_TRIGGER_TO_SELECT_PER_LOOP": "16",
         "ADAPTIVE_SPARK__EXCHANGE": f"file://{shared}/exchange",
     }
     return {f"AIRFLOW__{name}": value for name, value in settings.items()} | {
