@@ -70,6 +70,8 @@ class ServerSubmitHook(SparkSubmitHook):
             AirflowException: spark-submit failed; with the end of what it said.
         """
         manager, master = self.manager, self._connection["master"]
+        if manager == "kubernetes":
+            self._validate_track_driver_via_k8s_api_config()  # a namespace has to be named
         application = server_application(manager, master, uri_for_spark(folder / "application.jar"))
         rest = str(master.endswith(f":{self._connection['rest_port']}")).lower()
         settings = {**properties, **token_settings(manager, token), "spark.master.rest.enabled": rest}

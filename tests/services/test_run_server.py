@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,8 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.run_server import read_server
 from airflow_abs.operators.run_server import StartServerOperator
 from airflow_abs.spark.errors import ConnectServerUnreachableError
-from tests.standalone import RUN_CONNECTION, Standalone, started
+from airflow_abs.spark.run_server import derive_token
+from tests.standalone import RUN_CONNECTION, RUN_SECRET, Standalone, started
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -42,6 +44,13 @@ def clear_with_downstream(airflow: AirflowServices, run_id: str, task_id: str) -
     airflow.api.request("POST", f"/dags/{DAG}/clearTaskInstances", json=body | more)
 
 
+def readable(*folders: Path) -> str:
+    """What somebody else could read: command lines, the exchange, the logs of tasks."""
+    lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return "\n".join([lines, *(path.read_text(errors="replace") for path in files)])
+
+
 def test_the_server_ends_with_a_failed_run_and_what_is_cleared_brings_a_new_one(
     airflow: AirflowServices, cluster: Standalone, folder: Path
 ) -> None:
@@ -51,6 +60,15 @@ def test_the_server_ends_with_a_failed_run_and_what_is_cleared_brings_a_new_one(
     refused.touch()
     airflow.api.wait_for_dag(DAG, SECONDS)
     run_id = airflow.api.trigger_run(DAG, datetime(2026, 6, 1, tzinfo=UTC), {"refused": str(refused)})
+    airflow.api.wait_for_task(DAG, run_id, "job.numbers.run", {"success"}, SECONDS, map_index=0)
+    run = JobFolder(folder / "exchange", DAG, run_id, "job")
+    server = read_server(run)
+    assert server is not None
+    assert airflow.api.xcom(DAG, run_id, "job.start_server")["application"] == server.application
+    assert derive_token(RUN_SECRET, server.key) not in readable(folder / "exchange", folder / "airflow" / "logs")
+    (log,) = run.start_path(server.key).glob("app-*")
+    assert log.stat().st_size < 10_000  # it says where the server is, and little else of what happened since
+
     assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "failed"
     assert "refused" in airflow.api.task_log(DAG, run_id, "job.total.run", 0)
     assert cluster.drivers() == []
