@@ -49,9 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         workloads = [name for name in names if name in WORKLOADS]
         if workloads:
             samples = _compare(options, workloads)
-            results["scale"] = options.scale
             results["samples"] = [each.to_json() for each in samples]
-            markdown += _tables(samples, options.scale)
+            markdown += _tables(samples)
         for name in (each for each in names if each in BENCHMARKS):
             print(f"{name}:", flush=True)
             results[name] = import_module(BENCHMARKS[name]).run()
@@ -73,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=int, default=1, help="rounds of all peers")
     parser.add_argument("--peers", default=",".join(DEFAULT_PEERS), help=f"some of {','.join(PEERS)}")
     parser.add_argument(
+        "--days", type=int, default=0, help="instead of rounds: so many days whose volumes differ 20-fold up to --scale"
+    )
+    parser.add_argument(
         "--failures", default="", help="some of start,middle,end: rounds in which the last step is killed once"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample and row")
@@ -88,25 +90,21 @@ def _compare(options: argparse.Namespace, names: Sequence[str]) -> list[Sample]:
         peers=options.peers.split(","),
         scale=options.scale,
         repeat=options.repeat,
+        days=options.days,
         failures=[name for name in options.failures.split(",") if name],
     )
     return compare_peers(comparison, lambda line: print(line, flush=True))
 
 
-def _tables(samples: Sequence[Sample], scale: float) -> list[str]:
-    """Per workload: the undisturbed runs, then those with the last step killed."""
+def _tables(samples: Sequence[Sample]) -> list[str]:
+    """Per workload and scale: the undisturbed runs, then those with the last step killed."""
+    kinds: dict[tuple[str, float, float], list[Sample]] = {}
+    for each in samples:
+        kinds.setdefault((each.workload, each.scale, each.failed_at or 0.0), []).append(each)
     lines: list[str] = []
-    for workload in dict.fromkeys(each.workload for each in samples):
-        own = [each for each in samples if each.workload == workload]
-        lines += [
-            "",
-            f"### {workload}, scale {scale:g}",
-            "",
-            *table_of([each for each in own if each.failed_at is None]),
-        ]
-        for share in dict.fromkeys(each.failed_at for each in own if each.failed_at is not None):
-            killed = [each for each in own if each.failed_at == share]
-            lines += ["", f"Killed once after {share:.0%} of the last step:", "", *table_of(killed)]
+    for (workload, scale, share), own in sorted(kinds.items(), key=lambda kind: kind[0]):
+        title = f"Killed once after {share:.0%} of the last step:" if share else f"### {workload}, scale {scale:g}"
+        lines += ["", title, "", *table_of(own)]
     return lines
 
 

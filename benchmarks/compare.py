@@ -16,7 +16,7 @@ from airflow_abs.spark.java import find_java_home
 from airflow_abs.spark.protocol import pyspark_folder
 from benchmarks.cpu_time import adopt_orphans
 from benchmarks.datasets import make_tables, table_bytes, verify
-from benchmarks.peers import AIRFLOW_PEERS, Arena, Failure
+from benchmarks.peers import AIRFLOW_PEERS, OUR_PEERS, Arena, Failure
 from benchmarks.samples import Sample, spread
 from benchmarks.workloads import Workload
 
@@ -24,34 +24,61 @@ DAG_SECONDS = 180.0
 # Not measured: Spark's compiler, the triggerer's first imports, the file cache.
 WARM_UP = ("fused", "ours")
 SHARES = {"start": 0.1, "middle": 0.5, "end": 0.9}
+# Of the days of a series, 20-fold from the smallest to the largest, in even steps of the logarithm.
+VOLUMES = tuple(round(20 ** (step / 5 - 1), 3) for step in range(6))
 ROOT = Path(__file__).parents[1]
 
 Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Round:
+    """All peers once, on tables of TPC-H's `scale`; their last step is killed after `failed_at` of its time, if set."""
+
+    number: int
+    scale: float
+    failed_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """What to run: `repeat` rounds of all peers, then one round for each of `failures` (keys of `SHARES`)."""
+    """What to run: `repeat` rounds of all peers, then one round for each of `failures` (keys of `SHARES`).
+
+    With `days` the rounds are days instead, whose volumes differ 20-fold and are at most `scale`.
+    """
 
     workloads: Sequence[Workload]
     peers: Sequence[str]
     scale: float
     repeat: int
     failures: Sequence[str] = ()
+    days: int = 0
     data: Path = ROOT / "build" / "bench-data"
+
+    @property
+    def rounds(self) -> list[Round]:
+        scales = [self.scale] * self.repeat
+        if self.days:
+            levels = [VOLUMES[day**3 % 31 % len(VOLUMES)] for day in range(1, self.days + 1)]  # in no order
+            scales = [float(f"{self.scale * level:.3g}") for level in levels]
+        kills = [(self.scale, SHARES[name]) for name in self.failures]
+        return [Round(number, *each) for number, each in enumerate([*((scale, None) for scale in scales), *kills], 1)]
 
 
 def compare_peers(comparison: Comparison, report: Report = print) -> list[Sample]:
     """All samples, in the order of the runs. Nothing that it starts is left."""
     adopt_orphans()
     samples: list[Sample] = []
-    folders = {each.name: make_tables(comparison.data, each, comparison.scale) for each in comparison.workloads}
+    for workload in comparison.workloads:
+        for scale in {each.scale for each in comparison.rounds}:
+            make_tables(comparison.data, workload, scale)
     with open_arena(comparison) as arena:
         for workload in comparison.workloads:
-            megabytes = table_bytes(folders[workload.name]) / 1e6
-            report(f"{workload.name}: {megabytes:.0f} MB of Parquet, scale {comparison.scale:g}; warming up")
+            first = comparison.rounds[0]
+            megabytes = table_bytes(arena.tables(workload, first.scale)) / 1e6
+            report(f"{workload.name}: {megabytes:.0f} MB of Parquet, scale {first.scale:g}; warming up")
             for peer in WARM_UP:
-                _measure(arena, workload, peer, 0, None)
+                _measure(arena, workload, peer, Round(0, first.scale))
             samples += _rounds(arena, workload, comparison, report)
     return samples
 
@@ -60,7 +87,7 @@ def compare_peers(comparison: Comparison, report: Report = print) -> list[Sample
 def open_arena(comparison: Comparison) -> Iterator[Arena]:
     """Airflow's services with the DAGs of all workloads, and the embedded Spark server that its tasks use."""
     with tempfile.TemporaryDirectory(prefix="airflow-abs-bench-", ignore_cleanup_errors=True) as name:
-        folder, data = Path(name), comparison.data / f"{comparison.scale:g}"
+        folder = Path(name)
         with AirflowServices(
             folder / "airflow", ROOT / "benchmarks" / "dags", env=_environment(folder, comparison)
         ) as airflow:
@@ -68,40 +95,38 @@ def open_arena(comparison: Comparison) -> Iterator[Arena]:
             for workload in comparison.workloads:
                 for peer in AIRFLOW_PEERS:
                     airflow.api.wait_for_dag(f"{workload.name}__{peer}", DAG_SECONDS)
-            yield Arena(airflow, endpoint, folder, data)
+            yield Arena(airflow, endpoint, folder, comparison.data)
 
 
 def _rounds(arena: Arena, workload: Workload, comparison: Comparison, report: Report) -> Iterator[Sample]:
     seconds: dict[str, list[float]] = {peer: [] for peer in comparison.peers}
-    for number in range(1, comparison.repeat + 1):
+    for each in comparison.rounds:
         for peer in comparison.peers:
-            sample = _measure(arena, workload, peer, number, None)
-            seconds[peer].append(sample.last_step)
-            report(_describe(sample))
-            yield sample
-    for number, name in enumerate(comparison.failures, comparison.repeat + 1):
-        for peer in comparison.peers:
-            failure = Failure(SHARES[name], spread(seconds[peer]).median)
-            killed = "worker" if peer == "ours" else peer  # what the triggerer awaits has no process to kill
-            sample = _measure(arena, workload, killed, number, failure, told=peer)
+            failure = None
+            if each.failed_at is not None:
+                failure = Failure(each.failed_at, spread(seconds[peer]).median)
+            sample = _measure(arena, workload, peer, each, failure)
+            if failure is None:
+                seconds[peer].append(sample.last_step)
             report(_describe(sample))
             yield sample
 
 
-def _measure(
-    arena: Arena, workload: Workload, peer: str, number: int, failure: Failure | None, told: str | None = None
-) -> Sample:
-    outcome = arena.run(peer, workload, f"round-{number}", failure)
-    problem = outcome.problem or verify(workload, arena.data / workload.name, outcome.output).problem
-    arena.clear(peer, workload)
+def _measure(arena: Arena, workload: Workload, peer: str, of: Round, failure: Failure | None = None) -> Sample:
+    # What the triggerer awaits has no process that could be killed.
+    runner = "worker" if failure is not None and peer in OUR_PEERS else peer
+    outcome = arena.run(runner, workload, of.scale, f"round-{of.number}", failure)
+    problem = outcome.problem or verify(workload, arena.tables(workload, of.scale), outcome.output).problem
+    arena.clear(runner, workload)
     return Sample(
         workload=workload.name,
-        peer=told or peer,
-        round=number,
+        peer=peer,
+        round=of.number,
+        scale=of.scale,
         wall=round(outcome.wall, 2),
         cpu=outcome.cpu,
         problem=problem,
-        failed_at=failure.share if failure else None,
+        failed_at=of.failed_at,
         last_step=round(outcome.last_step, 2),
         notes=outcome.notes,
     )
@@ -109,8 +134,8 @@ def _measure(
 
 def _describe(sample: Sample) -> str:
     killed = f", killed at {sample.failed_at:.0%} of its last step" if sample.failed_at is not None else ""
-    outcome = sample.problem or "right"
-    return f"  {sample.peer} {sample.round}: {sample.wall:.1f} s, {sample.cpu_seconds:.1f} CPU s{killed}; {outcome}"
+    which = f"{sample.peer} {sample.round}, scale {sample.scale:g}"
+    return f"  {which}: {sample.wall:.1f} s, {sample.cpu_seconds:.1f} CPU s{killed}; {sample.problem or 'right'}"
 
 
 def _environment(folder: Path, comparison: Comparison) -> dict[str, str]:

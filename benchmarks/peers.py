@@ -59,7 +59,8 @@ class Outcome:
 
 @dataclass(slots=True)
 class Arena:
-    """One Airflow and one warm Spark server that all peers share; `folder` holds exchange and outputs."""
+    """One Airflow and one warm Spark server that all peers share; `folder` holds exchange and outputs, `data` the
+    tables of every scale."""
 
     airflow: AirflowServices
     endpoint: ConnectEndpoint
@@ -70,6 +71,10 @@ class Arena:
     def exchange(self) -> Path:
         return self.folder / "exchange"
 
+    def tables(self, workload: Workload, scale: float) -> Path:
+        """The folder of a workload's tables."""
+        return self.data / f"{scale:g}" / workload.name
+
     def cpu(self) -> dict[str, float]:
         """CPU seconds so far: of each service, of the workers, of Spark, and of this process."""
         parts = {service: self.airflow._processes[service].pid for service in SERVICES}
@@ -78,10 +83,11 @@ class Arena:
             parts["spark"] = keeper
         return seconds_by_part(read_processes(), os.getpid(), parts, {"scheduler": WORKERS})
 
-    def run(self, peer: str, workload: Workload, run_id: str, failure: Failure | None = None) -> Outcome:
+    def run(self, peer: str, workload: Workload, scale: float, run_id: str, failure: Failure | None = None) -> Outcome:
+        tables = str(self.tables(workload, scale))
         if peer in SPARK_PEERS:
-            return self._run_on_spark(peer, workload, run_id, failure)
-        return self._run_in_airflow(peer, workload, run_id, failure)
+            return self._run_on_spark(peer, workload, tables, run_id, failure)
+        return self._run_in_airflow(peer, workload, tables, run_id, failure)
 
     def run_dag(self, dag_id: str, run_id: str) -> tuple[dict[str, float], list[SubtaskState]]:
         """CPU seconds by part of one run of any DAG that must succeed, and its task instances."""
@@ -97,11 +103,13 @@ class Arena:
         for folder in (self.folder / "out" / f"{workload.name}__{peer}", self.exchange / f"{workload.name}__{peer}"):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _run_in_airflow(self, peer: str, workload: Workload, run_id: str, failure: Failure | None) -> Outcome:
+    def _run_in_airflow(
+        self, peer: str, workload: Workload, tables: str, run_id: str, failure: Failure | None
+    ) -> Outcome:
         api, dag_id = self.airflow.api, f"{workload.name}__{peer}"
         last = f"job.{workload.last.name}.run" if peer in OUR_PEERS else workload.last.name
         before, sent = self.cpu(), datetime.now(UTC)
-        api.trigger_run(dag_id, sent, run_id=run_id)
+        api.trigger_run(dag_id, sent, {"tables": tables}, run_id=run_id)
         if failure is not None:
             _KillInAirflow(self, peer, workload, dag_id, run_id, last).after(failure)
         state = self.wait(dag_id, run_id)
@@ -149,9 +157,9 @@ class Arena:
         }
         return {"task_seconds": tasks, "hops": hops(workload, states), "regions": regions}
 
-    def _run_on_spark(self, peer: str, workload: Workload, run_id: str, failure: Failure | None) -> Outcome:
+    def _run_on_spark(self, peer: str, workload: Workload, data: str, run_id: str, failure: Failure | None) -> Outcome:
         """In this process, whose CPU counts; Airflow idles and does not count."""
-        data, out = str(self.data / workload.name), self.folder / "out" / f"{workload.name}__{peer}" / run_id
+        out = self.folder / "out" / f"{workload.name}__{peer}" / run_id
         run = _fused if peer == "fused" else _with_files
         before, started = self.cpu(), time.monotonic()
         if failure is not None:

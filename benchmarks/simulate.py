@@ -67,13 +67,13 @@ def run(fitted: Sequence[float] = FITTED, predicted: Sequence[float] = PREDICTED
 
 def _run(arena: Arena, scale: float, run_id: str) -> tuple[RecordedJob, float]:
     """Run the DAG once, check its output; what it recorded, and its seconds."""
-    api, data = arena.airflow.api, DATA / f"{scale:g}"
-    api.trigger_run(DAG_ID, datetime.now(UTC), {"data": str(data)}, run_id)
+    api, tables = arena.airflow.api, arena.tables(CHAIN, scale)
+    api.trigger_run(DAG_ID, datetime.now(UTC), {"tables": str(tables)}, run_id)
     state = arena.wait(DAG_ID, run_id)
     if state != "success":
         raise RuntimeError(f"run {run_id} of {DAG_ID} ended as {state}; expected success")
     output = arena.folder / "out" / DAG_ID / run_id
-    if problem := verify(CHAIN, data / CHAIN.name, output).problem:
+    if problem := verify(CHAIN, tables, output).problem:
         raise RuntimeError(f"run {run_id} of {DAG_ID}: {problem}")
     shutil.rmtree(output)
     found = api.request("GET", f"/dags/{DAG_ID}/dagRuns/{run_id}")

@@ -112,17 +112,12 @@ class RunSubtaskOperator(JobTask):
             return await run.run(endpoint)
 
     def _describe(self, context: Context) -> SubtaskRun:
-        instance = context["ti"]
-        return SubtaskRun(
+        return SubtaskRun.of(
+            context["ti"],
             conn_id=self.conn_id,
             exchange=self.exchange,
-            dag_id=instance.dag_id,
-            run_id=instance.run_id,
             job=self.job,
-            task_id=instance.task_id,
-            map_index=-1 if instance.map_index is None else instance.map_index,
             region=self.region,
-            attempt=instance.try_number,
             subtask=self.subtask,
             stall_after=self.stall_after,
             began=time.time(),

@@ -120,16 +120,12 @@ class StartSubtaskTrigger(BaseTrigger):
 
     def _describe(self) -> SubtaskRun:
         instance: Any = self.task_instance
-        return SubtaskRun(
+        return SubtaskRun.of(
+            instance,
             conn_id=self.conn_id,
             exchange=self.exchange,
-            dag_id=instance.dag_id,
-            run_id=instance.run_id,
             job=self.job,
-            task_id=instance.task_id,
-            map_index=instance.map_index,
             region=self.region,
-            attempt=instance.try_number,
             subtask={"index": instance.map_index},
             stall_after=self.stall_after,
             ephemeral=self.ephemeral,

@@ -49,6 +49,18 @@ class SubtaskRun:
     began: float | None = None
     ephemeral: bool = False
 
+    @classmethod
+    def of(cls, instance: Any, **values: Any) -> SubtaskRun:
+        """The try that a task instance is at, as worker or triggerer know it; `values` are the other fields."""
+        return cls(
+            dag_id=instance.dag_id,
+            run_id=instance.run_id,
+            task_id=instance.task_id,
+            map_index=-1 if instance.map_index is None else instance.map_index,
+            attempt=instance.try_number,
+            **values,
+        )
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -1,8 +1,7 @@
 """For every workload the DAGs that are compared: `<workload>__<peer>`, see `PEERS`.
 
-`worker` is ours without the triggerer, `triggerer` is ours without workers, `scaled` is ours with small subtasks, over
-the tables that its run is told. All others read the same tables, run the same steps, and retry a killed task after one
-second.
+`worker` is ours without the triggerer, `triggerer` is ours without workers, `scaled` is ours with small subtasks. All
+read the tables that the run is told, run the same steps, and retry a killed task after one second.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import os
 import shlex
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pendulum
@@ -22,13 +20,13 @@ from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from benchmarks import slices, submit_step
 from benchmarks.workloads import Workload, chosen
 
-DATA = os.environ["AIRFLOW_ABS_BENCH_DATA"]
+TABLES = "{{ dag_run.conf.tables }}"
 OUT = os.environ["AIRFLOW_ABS_BENCH_OUT"]
 SUBMIT = os.environ["AIRFLOW_ABS_BENCH_SUBMIT"]
 RETRIES: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=1)}
 
 
-def ours(workload: Workload, data: str = DATA, **options: Any) -> None:
+def ours(workload: Workload, **options: Any) -> None:
     with AdaptiveSparkJob("job", **options):
         vertices: dict[str, AdaptiveSparkOperator] = {}
         for step in workload.steps:
@@ -39,7 +37,7 @@ def ours(workload: Workload, data: str = DATA, **options: Any) -> None:
             vertices[step.name] = AdaptiveSparkOperator(
                 task_id=step.name,
                 transform=step.transform,
-                source=Files(f"{data}/{workload.name}/{step.source}") if step.source else None,
+                source=Files(f"{TABLES}/{step.source}") if step.source else None,
                 inputs=inputs,
                 join=step.join,
                 sink=Files(f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}") if step is workload.last else None,
@@ -52,7 +50,7 @@ def submit(workload: Workload) -> None:
     tasks: dict[str, BashOperator] = {}
     for step in workload.steps:
         command = [SUBMIT, "--master", "local[*]", "--driver-memory", "2g", "--conf", "spark.ui.enabled=false"]
-        script = [submit_step.__file__, workload.name, step.name, f"{DATA}/{workload.name}"]
+        script = [submit_step.__file__, workload.name, step.name, TABLES]
         tasks[step.name] = BashOperator(
             task_id=step.name,
             bash_command=f"{shlex.join(command + script)} {OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}",
@@ -72,7 +70,7 @@ def sliced(workload: Workload) -> None:
             op_args=[
                 workload.name,
                 step.name,
-                f"{DATA}/{workload.name}",
+                TABLES,
                 f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}",
             ],
             **RETRIES,
@@ -85,14 +83,12 @@ PEERS = {
     "ours": ours,
     "worker": lambda workload: ours(workload, deferrable=False),
     "triggerer": lambda workload: ours(workload, start_from_trigger=True),
-    "scaled": lambda workload: ours(workload, "{{ dag_run.conf['data'] }}", target_bytes="16MB"),
+    "scaled": lambda workload: ours(workload, target_bytes="16MB"),
     "submit": submit,
     "slices": sliced,
 }
 
 for workload in chosen(name for name in os.environ["AIRFLOW_ABS_BENCH_WORKLOADS"].split(",") if name):
-    if not Path(DATA, workload.name).is_dir():
-        continue
     for peer, declare in PEERS.items():
         with DAG(f"{workload.name}__{peer}", start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), schedule=None):
             declare(workload)
