@@ -115,11 +115,11 @@ class SubtaskSpec:
         decision = self.stored.decision
         largest = max(subtask.bytes for subtask in decision.subtasks)
         partitions = min(max(1, -(-largest // _SHUFFLE_BYTES)), _MAX_SHUFFLE_PARTITIONS)
-        slots = self.plan.slots or 1
-        return {
-            "spark.sql.shuffle.partitions": str(max(partitions, slots)),
-            # Spark would cut the files of every subtask for all slots of the cluster, and write as many files.
-            "spark.sql.files.minPartitionNum": str(-(-slots // decision.parallelism)),
+        slots = self.plan.slots
+        # Spark would cut the files of every subtask for all slots of the cluster, and write as many files.
+        cut = {"spark.sql.files.minPartitionNum": str(-(-slots // decision.parallelism))} if slots else {}
+        return cut | {
+            "spark.sql.shuffle.partitions": str(max(partitions, slots or 1)),
             # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
             "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
             "spark.scheduler.pool": derive_id(self.folder.dag_id, self.folder.run_id),
