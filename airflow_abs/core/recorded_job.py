@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.parallelism import divide_up
 from airflow_abs.core.region_decision import RegionDecision
 from airflow_abs.core.region_inputs import BlockingInput, RegionOptions, SourceInput
+from airflow_abs.core.simulated_cost import Spread
 from airflow_abs.core.slot_schedule import RegionSpan
 
 
@@ -65,10 +67,10 @@ class RecordedRegion:
         """Of its last subtask."""
         return max(start + seconds for start, seconds in zip(self.starts, self.seconds, strict=True))
 
-    def slots_per_subtask(self, decision: RegionDecision, slots: int) -> int:
-        """Slots that one subtask may spread over: one, if there are enough others for the rest."""
-        alone = self.shuffles and not self.sources and decision.parallelism >= slots
-        return 1 if alone else slots
+    def spread(self, decision: RegionDecision, slots: int) -> Spread:
+        """How wide its subtasks run, as `spark/work.py` asks Spark for it."""
+        own = divide_up(slots, decision.parallelism)
+        return Spread(own, shuffles=self.shuffles, coalesced=self.shuffles and not self.sources and own == 1)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,27 @@ class AirflowCosts:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How wide a subtask runs: over its own part of the slots, unless its inputs are coalesced to one Spark task."""
+
+    slots: int
+    shuffles: bool
+    coalesced: bool
+
+    def tasks(self, size: int) -> int:
+        """Spark tasks that read so many bytes, cut as Spark cuts files."""
+        if self.coalesced:
+            return 1
+        return max(1, divide_up(size, min(max(divide_up(size, self.slots), _LEAST_SPARK_TASK), _MOST_SPARK_TASK)))
+
+    def files(self, size: int) -> int:
+        """Files that the subtask writes of each result: one for each Spark task of its last stage."""
+        if self.shuffles and not self.coalesced:
+            return max(1, min(divide_up(size, _SHUFFLE_PARTITION), _MOST_SHUFFLE_PARTITIONS))
+        return self.tasks(size)
+
+
+@dataclass(frozen=True, slots=True)
 class RegionCost:
     """`delay` as in `RegionWork`; `fixed` are slot seconds per subtask, `per_byte` slot seconds per byte read."""
 
@@ -45,9 +66,9 @@ class RegionCost:
     fixed: float
     per_byte: float
 
-    def spark_tasks(self, size: int, slots: int) -> list[float]:
-        """Seconds of the Spark tasks of a subtask of `size` bytes that may spread over so many slots."""
-        count = count_spark_tasks(size, slots)
+    def spark_tasks(self, size: int, spread: Spread) -> list[float]:
+        """Seconds of the Spark tasks of a subtask of `size` bytes."""
+        count = spread.tasks(size)
         share = self.per_byte * size / count
         return [self.fixed + share, *[share] * (count - 1)]
 
@@ -60,20 +81,6 @@ class Costs:
     hop: float
     interval: float
     airflow: AirflowCosts = field(default_factory=AirflowCosts)
-
-
-def count_spark_tasks(size: int, slots: int) -> int:
-    """Spark tasks that read one subtask's bytes: one if it has one slot, else cut as Spark cuts files."""
-    if slots == 1:
-        return 1
-    return max(1, divide_up(size, min(max(divide_up(size, slots), _LEAST_SPARK_TASK), _MOST_SPARK_TASK)))
-
-
-def count_files(size: int, slots: int, *, shuffles: bool) -> int:
-    """Files that a subtask writes of each result: one for each Spark task of its last stage."""
-    if shuffles and slots > 1:
-        return max(1, min(divide_up(size, _SHUFFLE_PARTITION), _MOST_SHUFFLE_PARTITIONS))
-    return count_spark_tasks(size, slots)
 
 
 def fit_line(points: Sequence[tuple[int, int, float]], least_fixed: float) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from airflow_abs.core.recorded_job import RecordedJob, RecordedRegion, RecordedR
 from airflow_abs.core.region_decision import BlockingInput, RegionDecision, SourceInput, decide_region
 from airflow_abs.core.replay_options import ReplayOptions
 from airflow_abs.core.scaled_bytes import grow_files, regrid, scale_size, spread_over_producers
-from airflow_abs.core.simulated_cost import Costs, count_files
+from airflow_abs.core.simulated_cost import Costs
 from airflow_abs.core.simulated_records import manifest_bytes, xcom_bytes
 from airflow_abs.core.slot_schedule import RegionSpan, RegionWork, schedule
 
@@ -171,8 +171,8 @@ def simulate(job: RecordedJob, costs: Costs, scenario: Scenario) -> SimulatedJob
         decision = decisions[region.name]
         results = [_grown_result(result, factors[region.name], scenario) for result in region.results]
         largest = max(_bytes_by_subtask(decision))
-        files = count_files(largest, region.slots_per_subtask(decision, slots), shuffles=region.shuffles)
-        own_tasks = 1 + any(result.is_sink for result in results)  # `decide`, `commit`
+        files = region.spread(decision, slots).files(largest)
+        commits = any(result.is_sink for result in results)
         regions.append(
             SimulatedRegion(
                 decision=decision,
@@ -184,8 +184,9 @@ def simulate(job: RecordedJob, costs: Costs, scenario: Scenario) -> SimulatedJob
                 exchange_bytes=sum(result.bytes for result in results),
                 xcom_bytes=xcom_bytes(results, decision.parallelism),
                 manifest_bytes=manifest_bytes(results, decision.parallelism, files),
-                own_tasks=own_tasks,
-                airflow_cpu=own_tasks * costs.airflow.task_cpu + decision.parallelism * subtask_cpu,
+                own_tasks=1 + commits,
+                airflow_cpu=commits * costs.airflow.task_cpu
+                + (1 + decision.parallelism) * subtask_cpu,  # with `decide`
             )
         )
     around = 2 + any(region.own_tasks > 1 for region in regions)  # `plan`, all commits side by side, `release`
@@ -212,8 +213,8 @@ def decide_all(job: RecordedJob, scenario: Scenario) -> dict[str, RegionDecision
 def region_work(region: RecordedRegion, decision: RegionDecision, costs: Costs, slots: int) -> RegionWork:
     """What the region's subtasks have to do; every one of them also reads the broadcast inputs."""
     cost = costs.regions[region.name]
-    wide = region.slots_per_subtask(decision, slots)
-    tasks = [cost.spark_tasks(size, wide) for size in _bytes_by_subtask(decision)]
+    spread = region.spread(decision, slots)
+    tasks = [cost.spark_tasks(size, spread) for size in _bytes_by_subtask(decision)]
     return RegionWork(region.name, region.after, cost.delay, costs.interval, tasks)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.recorded_job import RecordedJob
 from airflow_abs.core.replay_options import ReplayOptions
-from airflow_abs.core.simulated_cost import AirflowCosts, Costs, RegionCost, count_files, count_spark_tasks, fit_line
+from airflow_abs.core.simulated_cost import AirflowCosts, Costs, RegionCost, Spread, fit_line
 from airflow_abs.core.simulated_fit import fit_costs
 from airflow_abs.core.simulation import Scenario, decide_all, simulate
 from tests.core.simulated_jobs import make_region, sales_job, timed
@@ -29,8 +29,10 @@ TRUE = Costs(
 )
 
 
-def test_a_subtask_with_a_slot_of_its_own_is_one_spark_task() -> None:
-    assert RegionCost(0.0, 2.0, 1.0).spark_tasks(6, 1) == [8.0]
+def test_a_subtask_with_coalesced_inputs_is_one_spark_task_and_one_file() -> None:
+    alone = Spread(1, shuffles=True, coalesced=True)
+    assert RegionCost(0.0, 2.0, 1.0).spark_tasks(6, alone) == [8.0]
+    assert alone.tasks(1000 * MIB) == alone.files(1000 * MIB) == 1
 
 
 @pytest.mark.parametrize(
@@ -39,18 +41,18 @@ def test_a_subtask_with_a_slot_of_its_own_is_one_spark_task() -> None:
         (0, 4, 1),
         (6 * MIB, 4, 2),  # pieces of at least 4 MiB
         (100 * MIB, 4, 4),  # one for each slot
-        (1000 * MIB, 4, 8),  # of at most 128 MiB
+        (100 * MIB, 1, 1),
+        (1000 * MIB, 1, 8),  # of at most 128 MiB
     ],
 )
-def test_a_subtask_that_may_spread_is_cut_as_spark_cuts_files(size: int, slots: int, tasks: int) -> None:
-    assert count_spark_tasks(size, slots) == tasks
+def test_others_are_cut_as_spark_cuts_files(size: int, slots: int, tasks: int) -> None:
+    spread = Spread(slots, shuffles=False, coalesced=False)
+    assert spread.tasks(size) == spread.files(size) == tasks
 
 
 def test_a_shuffle_inside_a_subtask_decides_how_many_files_it_writes() -> None:
-    assert count_files(100 * MIB, 4, shuffles=False) == 4
-    assert count_files(100 * MIB, 4, shuffles=True) == 4  # of at most 32 MiB
-    assert count_files(100 * MIB, 1, shuffles=True) == 1
-    assert [count_files(size, 4, shuffles=True) for size in (0, 100_000 * MIB)] == [1, 200]
+    spread = Spread(4, shuffles=True, coalesced=False)
+    assert [spread.files(size) for size in (0, 100 * MIB, 100_000 * MIB)] == [1, 4, 200]  # of at most 32 MiB
 
 
 def test_two_runs_tell_seconds_per_subtask_from_those_per_byte() -> None:

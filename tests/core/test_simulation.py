@@ -113,7 +113,7 @@ def test_the_factor_for_a_number_of_bytes_leaves_out_what_does_not_grow() -> Non
 
 def test_subtasks_without_workers_cost_airflow_less() -> None:
     told = simulate(sales_job(), COSTS, Scenario(from_trigger=True))
-    assert told.airflow_cpu == pytest.approx(7 * 1.7 + 10 * 0.23)
+    assert told.airflow_cpu == pytest.approx(3 * 1.7 + (4 + 10) * 0.23)  # plan, commit, release; decisions, subtasks
 
 
 def test_hot_subpartitions_are_dealt_out_along_the_producers_that_there_would_be() -> None:
