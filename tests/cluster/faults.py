@@ -136,14 +136,14 @@ class ClusterSuite:
         return run
 
     def run_before_workers(self, seed: int) -> ClusterRun:
-        """A run that starts while Spark has no executor; they come when its first subtasks have waited for a while."""
+        """A run that starts while Spark has no executor; they come when its `plan`, which tries Spark, has waited."""
         run, injector = ClusterRun(seed), ClusterInjector(self.cluster, random.Random(seed))  # noqa: S311
         injector.take_workers_away()
         run_id, started = self._trigger(seed), time.monotonic()
         began = 0.0
         while run.state not in ENDED and time.monotonic() < started + RUN_SECONDS:
             states = self.cluster.airflow.api.task_instances(DAG_ID, run_id)
-            if not began and any(each.task_id.endswith(".run") and each.state == "deferred" for each in states):
+            if not began and any(each.task_id.endswith(".plan") and each.state == "running" for each in states):
                 began = time.monotonic()
             if began and not run.faults and time.monotonic() > began + LATE_SECONDS:
                 injector.bring_workers_back()
@@ -153,7 +153,8 @@ class ClusterSuite:
             run.state = self.cluster.airflow.api.run_state(DAG_ID, run_id)
             time.sleep(POLL_SECONDS)
         run.seconds = round(time.monotonic() - started, 1)
-        run.faults[0].recovered = round(run.seconds - run.faults[0].after, 1) if run.faults else 0.0
+        for fault in run.faults:
+            fault.recovered = round(run.seconds - fault.after, 1)
         self._finish(run, run_id, injector)
         return run
 
