@@ -6,6 +6,7 @@ The Spark provider's hook does the work; what is here is what it offers to its o
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from airflow_abs.exchange.locations import ExchangePath
 from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.spark.embedded_state import write_private
 from airflow_abs.spark.errors import ConnectServerUnreachableError
+from airflow_abs.spark.protocol import pyspark_folder
 from airflow_abs.spark.run_server import (
     TOKEN_VARIABLE,
     Manager,
@@ -122,6 +124,11 @@ class ServerSubmitHook(SparkSubmitHook):
                 self.on_kill()
                 asked = now
             time.sleep(_POLL_SECONDS)
+
+    def _get_spark_binary_path(self) -> list[str]:
+        """The provider takes for granted that the environment of this Python is on the PATH."""
+        installed = pyspark_folder() / "bin" / "spark-submit"
+        return [shutil.which(self._connection["spark_binary"]) or str(installed)]
 
     def _submitted(self) -> str:
         if self._is_kubernetes:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ def hook_for(monkeypatch: pytest.MonkeyPatch, host: str, **extra: Any) -> Server
 def test_a_connection_that_names_no_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     with pytest.raises(ValueError, match=r"connection 'cluster' names the Spark master '.*'; Ephemeral needs"):
         _ = hook_for(monkeypatch, host).manager
+
+
+def test_sparks_own_command_is_used_where_the_path_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hook = hook_for(monkeypatch, "spark://master:6066")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (found,) = hook._get_spark_binary_path()
+    assert found.endswith("/pyspark/bin/spark-submit")
+    assert os.access(found, os.X_OK)
+    (tmp_path / "spark-submit").touch(mode=0o755)
+    assert hook._get_spark_binary_path() == [str(tmp_path / "spark-submit")]
 
 
 @pytest.mark.parametrize(("port", "rest"), [(6066, "true"), (7077, "false")])

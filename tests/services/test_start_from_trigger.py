@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -113,7 +114,9 @@ def test_a_subtask_that_failed_starts_again_in_the_triggerer(
     (again,) = [each.map_index for each in subtasks(airflow, run_id) if each.try_number == 2]
     assert "failure 1: restart in 1.0 s" in airflow.api.task_log(DAG, run_id, RUN, again)
     logs = [airflow.api.task_log(DAG, run_id, RUN, index) for index in range(FILES)]
-    assert any("waiting for a slot of spark_connect_default: 2 of 2 slots in use, 2 by this run" in log for log in logs)
+    # A triggerer that was killed keeps its share for half a minute: then it is one of the two slots, else both.
+    waiting = re.compile(r"waiting for a slot of spark_connect_default: [12] of 2 slots in use, [12] by this run")
+    assert any(waiting.search(log) for log in logs)
 
 
 def test_what_somebody_marks_failed_is_stopped_on_spark_or_never_starts(
