@@ -115,7 +115,7 @@ def _rounds(arena: Arena, workload: Workload, comparison: Comparison, report: Re
 def _measure(arena: Arena, workload: Workload, peer: str, of: Round, failure: Failure | None = None) -> Sample:
     # What the triggerer awaits has no process that could be killed.
     runner = "worker" if failure is not None and peer in OUR_PEERS else peer
-    outcome = arena.run(runner, workload, of.scale, f"round-{of.number}", failure)
+    outcome = arena.run(runner, workload, of.scale, f"round-{of.number}-{peer}", failure)
     problem = outcome.problem or verify(workload, arena.tables(workload, of.scale), outcome.output).problem
     arena.clear(runner, workload)
     return Sample(
