@@ -79,6 +79,7 @@ def _plan(endpoint: Any, folder: Path, run_id: str) -> JobRun:
         ],
         max_parallelism=SUBPARTITIONS,
         target_bytes=4 * 1024**3,
+        slots=os.cpu_count(),
         run_id=run_id,
     )
 

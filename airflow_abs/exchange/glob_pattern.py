@@ -64,7 +64,10 @@ def compile_name(pattern: str) -> re.Pattern[str]:
         else:
             parts.append({"*": ".*", "?": "."}.get(character) or re.escape(character))
         position += 1
-    return re.compile("".join(parts), re.DOTALL)
+    try:
+        return re.compile("".join(parts), re.DOTALL)
+    except re.error as error:
+        raise ValueError(f"pattern {pattern!r}: {error.msg}") from error
 
 
 def unescape_name(pattern: str) -> str:

@@ -62,6 +62,11 @@ def test_any_text_is_a_pattern_or_a_clear_error(text: str) -> None:
         assert str(error).startswith("pattern ")  # noqa: PT017
 
 
+def test_a_range_that_runs_backwards_is_told() -> None:
+    with pytest.raises(ValueError, match=r"pattern '\[\?-\.\]': bad character range \?-\."):
+        compile_name("[?-.]")
+
+
 @given(st.text(max_size=20))
 def test_an_escaped_name_matches_itself_only(name: str) -> None:
     escaped = "".join(f"\\{character}" for character in name)
