@@ -45,7 +45,7 @@ DESCRIPTIONS: dict[str, str] = {
     "fuse_below": "A job whose sources hold fewer bytes runs without blocking edges where it can; 0: never.",
     "deferrable": "Hand subtasks over to the triggerer when they run longer than defer_after.",
     "defer_after": "Seconds that a worker awaits a subtask before the triggerer takes it over.",
-    "start_from_trigger": "Run subtasks in the triggerer from their start, without workers and Airflow's pools.",
+    "start_from_trigger": "Make decisions and run subtasks in the triggerer, without workers and Airflow's pools.",
     "resource_timeout": "start_from_trigger: seconds to wait for a cluster without any slot; negative: without end.",
     "resource_stabilization": "start_from_trigger: seconds to wait for more slots than there are, before going on.",
     "stall_after": "Seconds without any progress on Spark after which the log of a subtask warns, again and again.",

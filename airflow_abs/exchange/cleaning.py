@@ -16,7 +16,7 @@ from airflow_abs.exchange.deletion import delete_files
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.locations import ExchangePath, Location, locate, modified_seconds
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
+from airflow_abs.exchange.storage_errors import raise_if_throttled, raise_unlisted, reason_of, storage_errors
 
 # by depth below the job folder: what explains the run, and what a cleared subtask needs to have its inputs again
 _METADATA = {
@@ -93,10 +93,7 @@ def find_expired(
             if len(parts) > 3 and not parts[0].startswith("."):
                 jobs.setdefault((parts[0], parts[1], parts[2]), []).append(info)
     except storage_errors() as error:
-        raise_if_throttled(location, error)
-        raise ExchangeUnreachableError(
-            f"exchange {root}: cannot be listed ({reason_of(error)}); check the path and the rights"
-        ) from error
+        raise_unlisted(f"exchange {root}", error)
     found = [_expired(location, ids, infos, now) for ids, infos in jobs.items() if not is_alive(ids[0], ids[1])]
     old = [job for job in found if now - job.modified >= older_than_seconds]
     return sorted(old, key=lambda job: (job.modified, str(job)))

@@ -31,8 +31,8 @@ class StoredDecision:
     mapped the producers: what they write under another one, the ranges of this one do not fit. `measured` is what it
     rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then; of inputs
     whose hot subpartitions may be dealt out, `measured_by_producer` has those of each subtask. `measured_at` is when
-    the last subtask before it ended (of a region that reads files: when it was decided), in epoch seconds; None if
-    nobody knows.
+    the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
+    seconds; None if nobody knows.
     """
 
     plan: str

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
+from airflow_abs.exchange.errors import SourceNotFoundError
 from airflow_abs.exchange.glob_pattern import compile_name, expand_braces, is_glob, unescape_name
 from airflow_abs.exchange.locations import ExchangePath, Location, locate
 from airflow_abs.exchange.paths import is_hidden, uri_for_spark
-from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
+from airflow_abs.exchange.storage_errors import raise_unlisted, storage_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,7 @@ def list_source_files(
     except ValueError as error:
         raise SourceNotFoundError(f"source {path}: {error}; escape it with a backslash or close it") from error
     except storage_errors() as error:
-        raise_if_throttled(f"source {path}", error)
-        raise ExchangeUnreachableError(
-            f"source {path}: cannot be listed ({reason_of(error)}); check the path and the rights"
-        ) from error
+        raise_unlisted(f"source {path}", error)
     uri = _uri_in_source(path, base)
     return [
         SourceFile(uri(file), size)

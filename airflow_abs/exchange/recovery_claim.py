@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from airflow_abs.exchange.errors import DamagedFileError, ExchangeUnreachableError, MissingFileError
+from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
 from airflow_abs.exchange.json_fields import JsonFields
 from airflow_abs.exchange.locations import Location, locate
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
+from airflow_abs.exchange.storage_errors import raise_unlisted, storage_errors
 from airflow_abs.exchange.store import create_exclusively, decode_json, encode_json, read_bytes, write_atomic
 from airflow_abs.exchange.tries import next_attempt
 
@@ -122,10 +122,7 @@ def list_claims(folder: JobFolder) -> list[RecoveryClaim]:
     try:  # not by a glob: that would be a request for each subtask on an object store
         files = [location.at(str(name)) for name in location.fs.find(location.path)]
     except storage_errors() as error:
-        raise_if_throttled(location, error)
-        raise ExchangeUnreachableError(
-            f"{location}: cannot be listed ({reason_of(error)}); check the path and the rights"
-        ) from error
+        raise_unlisted(location, error)
     found = sorted((file for file in files if _CLAIM.fullmatch(file.relative_to(location))), key=lambda file: file.path)
     return [claim for file in found if (claim := _read(file)) is not None]
 

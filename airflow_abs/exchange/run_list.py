@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.locations import ExchangePath, Location, locate, modified_seconds
 from airflow_abs.exchange.paths import JobFolder, escape, unescape
-from airflow_abs.exchange.storage_errors import raise_if_throttled, reason_of, storage_errors
+from airflow_abs.exchange.storage_errors import raise_unlisted, storage_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +36,7 @@ def list_runs(root: ExchangePath, dag_id: str | None = None, run_id: str | None 
     try:
         found = list(_walk(root, location, dag_id, run_id))
     except storage_errors() as error:
-        raise_if_throttled(f"exchange {root}", error)
-        raise ExchangeUnreachableError(
-            f"exchange {root}: cannot be listed ({reason_of(error)}); check the path and the rights"
-        ) from error
+        raise_unlisted(f"exchange {root}", error)
     return sorted(found, key=lambda held: (-(held.planned or 0.0), str(held)))
 
 

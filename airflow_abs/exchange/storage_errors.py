@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 
@@ -30,6 +30,18 @@ def raise_if_throttled(where: object, error: Exception) -> None:
             f"{where}: the storage answers 503 (too many requests), also after all tries of its client "
             f"({reason_of(error)}); run it again later, or let fewer subtasks run at once"
         ) from error
+
+
+def raise_unlisted(where: object, error: Exception) -> NoReturn:
+    """A path that clients of storage could not list.
+
+    Raises:
+        ExchangeUnreachableError: always, with what they said.
+    """
+    raise_if_throttled(where, error)
+    raise ExchangeUnreachableError(
+        f"{where}: cannot be listed ({reason_of(error)}); check the path and the rights"
+    ) from error
 
 
 def is_taken(error: OSError) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from airflow_abs.core.parallelism import divide_up
 from airflow_abs.core.ranges import IndexRange
 from airflow_abs.exchange.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.errors import DamagedFileError
@@ -114,10 +115,10 @@ class SubtaskSpec:
         """Configuration of the attempt's session; of first attempts the same for all subtasks of the decision."""
         decision = self.stored.decision
         largest = max(subtask.bytes for subtask in decision.subtasks)
-        partitions = min(max(1, -(-largest // _SHUFFLE_BYTES)), _MAX_SHUFFLE_PARTITIONS)
+        partitions = min(max(1, divide_up(largest, _SHUFFLE_BYTES)), _MAX_SHUFFLE_PARTITIONS)
         slots = self.plan.slots
         # Spark would cut the files of every subtask for all slots of the cluster, and write as many files.
-        cut = {"spark.sql.files.minPartitionNum": str(-(-slots // decision.parallelism))} if slots else {}
+        cut = {"spark.sql.files.minPartitionNum": str(divide_up(slots, decision.parallelism))} if slots else {}
         return cut | {
             "spark.sql.shuffle.partitions": str(max(partitions, slots or 1)),
             # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).

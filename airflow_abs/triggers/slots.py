@@ -67,29 +67,24 @@ class SlotQueue:
 
     Args:
         name: of the cluster, for messages.
-        slots: a fixed number of them, all for this queue, or what knows of the cluster.
+        source: what knows of the cluster.
     """
 
-    def __init__(self, name: str, slots: int | SlotSource) -> None:
+    def __init__(self, name: str, source: SlotSource) -> None:
         self.name = name
         self._pool = SlotPool()
         self._seen = ClusterSlots(0)
         self._places: dict[int, asyncio.Future[str]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._trouble = ""
-        self._follower: asyncio.Task[None] | None = None
         settled_in = max(0.0, _loaded_at + _TAKEOVER_SECONDS - time.monotonic())
         # Without the context of the trigger that came first: it outlives that one, and its log.
-        context = contextvars.Context()
-        if isinstance(slots, int):
-            asyncio.get_running_loop().call_later(settled_in, self._set_slots, ClusterSlots(slots), context=context)
-        else:
-            self._follower = asyncio.create_task(self._follow(slots, settled_in), context=context)
+        self._follower = asyncio.create_task(self._follow(source, settled_in), context=contextvars.Context())
 
     @property
     def is_over(self) -> bool:
         """Nobody follows the cluster any more: open another one."""
-        return self._follower is not None and self._follower.done()
+        return self._follower.done()
 
     @property
     def waiting(self) -> int:

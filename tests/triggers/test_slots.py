@@ -84,7 +84,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @in_a_loop
 async def test_as_many_as_there_are_slots_run_at_once_in_the_order_in_which_they_came() -> None:
-    queue = SlotQueue("spark", 2)
+    queue = SlotQueue("spark", Cluster(2))
     running: list[int] = []
     began: list[int] = []
 
@@ -102,7 +102,7 @@ async def test_as_many_as_there_are_slots_run_at_once_in_the_order_in_which_they
 
 @in_a_loop
 async def test_who_gives_up_waiting_leaves_the_slot_to_the_next() -> None:
-    queue = SlotQueue("spark", 1)
+    queue = SlotQueue("spark", Cluster(1))
     entered = asyncio.Event()
 
     async def hold() -> None:
@@ -169,7 +169,7 @@ async def test_the_slots_of_a_triggerer_that_has_nothing_to_do_are_for_the_other
 
 @in_a_loop
 async def test_what_runs_already_waits_for_nobody() -> None:
-    queue = SlotQueue("spark", 1)
+    queue = SlotQueue("spark", Cluster(1))
     async with queue.slot(demand()), queue.slot(demand(), is_running=True):
         pass
 
@@ -189,7 +189,7 @@ def test_a_triggerer_that_has_just_started_hears_of_what_runs_before_it_lets_oth
 
     @in_a_loop
     async def begin() -> None:
-        queue = SlotQueue("spark", 1)
+        queue = SlotQueue("spark", Cluster(1))
         waiting = asyncio.create_task(hold(queue, "new", is_running=False))
         await asyncio.sleep(0.01)
         await asyncio.gather(waiting, hold(queue, "running", is_running=True))
@@ -217,7 +217,7 @@ async def test_a_cluster_that_nobody_needs_any_more_is_left_alone() -> None:
 
 def test_what_it_waits_for_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def wait() -> None:
-        queue = SlotQueue("spark", 1)
+        queue = SlotQueue("spark", Cluster(1))
 
         async def hold() -> None:
             async with queue.slot(demand()):
