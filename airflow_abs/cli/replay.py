@@ -86,7 +86,7 @@ def _row(title: str, each: Replayed) -> list[str]:
 
 
 def _largest(decision: RegionDecision) -> int:
-    return max(subtask.bytes for subtask in decision.subtasks)
+    return decision.largest_bytes
 
 
 def _to_json(run: RunView, replayed: list[Replayed]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from airflow_abs.core.region_decision import RegionDecision
 from airflow_abs.core.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.simulated_cost import Spread
 from airflow_abs.core.slot_schedule import RegionSpan
+from airflow_abs.core.spark_tasks import runs_on_one_core
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,10 @@ class RecordedRegion:
     def spread(self, decision: RegionDecision, slots: int) -> Spread:
         """How wide its subtasks run, as `spark/work.py` asks Spark for it."""
         own = divide_up(slots, decision.parallelism)
-        return Spread(own, shuffles=self.shuffles, coalesced=self.shuffles and not self.sources and own == 1)
+        alone = runs_on_one_core(decision.parallelism, slots, decision.largest_bytes)
+        reads_source = bool(self.sources)
+        coalesced = self.shuffles and not reads_source and alone
+        return Spread(own, shuffles=self.shuffles, coalesced=coalesced, reads_source=reads_source)
 
 
 @dataclass(frozen=True)

@@ -96,10 +96,15 @@ class RegionDecision(Decision):
         return sum(entry.bytes for entry in self.inputs if entry.kind == "broadcast")
 
     @property
+    def largest_bytes(self) -> int:
+        """Of the subtask that reads most."""
+        return max(subtask.bytes for subtask in self.subtasks)
+
+    @property
     def max_over_mean(self) -> float:
         """Bytes of the largest subtask over the mean; 1.0 is perfectly even (also when there is nothing to read)."""
         total = self.total_bytes
-        return max(subtask.bytes for subtask in self.subtasks) * self.parallelism / total if total else 1.0
+        return self.largest_bytes * self.parallelism / total if total else 1.0
 
     def describe(self) -> str:
         """For people: the number and its reason first, then what it rests on, then who reads what."""

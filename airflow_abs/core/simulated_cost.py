@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_abs.core.parallelism import divide_up
+from airflow_abs.core.spark_tasks import shuffle_partitions, source_task_bytes
 
 _MIB = 2**20
 _LEAST_SPARK_TASK = 4 * _MIB  # spark.sql.files.openCostInBytes
 _MOST_SPARK_TASK = 128 * _MIB  # spark.sql.files.maxPartitionBytes
-_SHUFFLE_PARTITION = 32 * _MIB  # as spark/work.py sets it
-_MOST_SHUFFLE_PARTITIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +43,19 @@ class Spread:
     slots: int
     shuffles: bool
     coalesced: bool
+    reads_source: bool = False
 
     def tasks(self, size: int) -> int:
         """Spark tasks that read so many bytes, cut as Spark cuts files."""
         if self.coalesced:
             return 1
-        return max(1, divide_up(size, min(max(divide_up(size, self.slots), _LEAST_SPARK_TASK), _MOST_SPARK_TASK)))
+        most = source_task_bytes(size) if self.reads_source else _MOST_SPARK_TASK
+        return max(1, divide_up(size, min(max(divide_up(size, self.slots), _LEAST_SPARK_TASK), most)))
 
     def files(self, size: int) -> int:
         """Files that the subtask writes of each result: one for each Spark task of its last stage."""
         if self.shuffles and not self.coalesced:
-            return max(1, min(divide_up(size, _SHUFFLE_PARTITION), _MOST_SHUFFLE_PARTITIONS))
+            return shuffle_partitions(size)
         return self.tasks(size)
 
 

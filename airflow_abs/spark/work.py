@@ -10,6 +10,7 @@ from functools import partial
 
 from airflow_abs.core.parallelism import divide_up
 from airflow_abs.core.ranges import IndexRange
+from airflow_abs.core.spark_tasks import runs_on_one_core, shuffle_partitions, source_task_bytes
 from airflow_abs.exchange.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.locations import ExchangePath
@@ -33,14 +34,12 @@ from airflow_abs.spark.relations import (
 )
 from airflow_abs.spark.template import bind
 
-_SHUFFLE_BYTES = 32 * 1024 * 1024
-_MAX_SHUFFLE_PARTITIONS = 200
 # Slower, but with little in memory at a time: for a range that cannot be cut any further.
 _SPILLING = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
     "spark.sql.join.preferSortMergeJoin": "true",
-    "spark.sql.shuffle.partitions": str(_MAX_SHUFFLE_PARTITIONS),
+    "spark.sql.shuffle.partitions": "200",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.sql.parquet.columnarReaderBatchSize": "1024",
     "spark.sql.execution.useObjectHashAggregateExec": "false",
@@ -79,9 +78,9 @@ class SubtaskSpec:
     @property
     def runs_on_one_core(self) -> bool:
         """Enough subtasks to fill the slots: then inputs without parallelism spare every shuffle, at half the CPU."""
-        slots = self.plan.slots
-        enough = slots is not None and self.stored.decision.parallelism >= slots
-        return bool(enough and not self.region.sources and not self.memory_failures)
+        decision = self.stored.decision
+        alone = runs_on_one_core(decision.parallelism, self.plan.slots, decision.largest_bytes)
+        return alone and not self.region.sources and not self.memory_failures
 
     def describe(self) -> str:
         """``enriched[3] of 8 (subpartitions [4, 8), 1.5 MB)``."""
@@ -114,13 +113,16 @@ class SubtaskSpec:
     def settings(self) -> dict[str, str]:
         """Configuration of the attempt's session; of first attempts the same for all subtasks of the decision."""
         decision = self.stored.decision
-        largest = max(subtask.bytes for subtask in decision.subtasks)
-        partitions = min(max(1, divide_up(largest, _SHUFFLE_BYTES)), _MAX_SHUFFLE_PARTITIONS)
+        largest = decision.largest_bytes
         slots = self.plan.slots
         # Spark would cut the files of every subtask for all slots of the cluster, and write as many files.
         cut = {"spark.sql.files.minPartitionNum": str(divide_up(slots, decision.parallelism))} if slots else {}
+        if self.region.sources:
+            cut["spark.sql.files.maxPartitionBytes"] = str(source_task_bytes(largest))
+        if self.runs_on_one_core:  # else Spark would shuffle all the same where the whole files exceed 128 MB
+            cut["spark.sql.maxSinglePartitionBytes"] = "1t"
         return cut | {
-            "spark.sql.shuffle.partitions": str(max(partitions, slots or 1)),
+            "spark.sql.shuffle.partitions": str(max(shuffle_partitions(largest), slots or 1)),
             # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
             "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
             "spark.scheduler.pool": derive_id(self.folder.dag_id, self.folder.run_id),

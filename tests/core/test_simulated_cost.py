@@ -50,6 +50,10 @@ def test_others_are_cut_as_spark_cuts_files(size: int, slots: int, tasks: int) -
     assert spread.tasks(size) == spread.files(size) == tasks
 
 
+def test_sources_are_cut_so_that_what_a_spark_task_reads_can_be_sorted_in_memory() -> None:
+    assert Spread(1, shuffles=False, coalesced=False, reads_source=True).files(100 * MIB) == 4  # of at most 32 MiB
+
+
 def test_a_shuffle_inside_a_subtask_decides_how_many_files_it_writes() -> None:
     spread = Spread(4, shuffles=True, coalesced=False)
     assert [spread.files(size) for size in (0, 100 * MIB, 100_000 * MIB)] == [1, 4, 200]  # of at most 32 MiB

@@ -23,3 +23,10 @@ def test_the_files_of_a_subtask_are_cut_for_the_slots_that_are_its_own(
     plan = replace(run.plan, slots=slots)
     spec = SubtaskSpec(run.folder, 0, plan, plan.region("orders"), run.stored["orders"])
     assert spec.settings().get("spark.sql.files.minPartitionNum") == expected
+
+
+def test_what_is_read_of_a_source_is_cut_so_that_it_sorts_in_memory(tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.decide("orders")
+    spec = SubtaskSpec(run.folder, 0, run.plan, run.plan.region("orders"), run.stored["orders"])
+    assert spec.settings()["spark.sql.files.maxPartitionBytes"] == str(32 * 1024 * 1024)
