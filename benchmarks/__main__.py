@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ BENCHMARKS = {
     "trigger_lag": "benchmarks.trigger_lag",
     "two_triggerers": "benchmarks.two_triggerers",
 }
-PEERS = ("ours", "worker", "triggerer", "submit", "slices", "files", "fused")
+PEERS = ("ours", "pooled", "worker", "triggerer", "submit", "slices", "files", "fused")
 DEFAULT_PEERS = ("ours", "triggerer", "submit", "slices", "files", "fused")
 
 
@@ -48,20 +48,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ended_by_signals():
         workloads = [name for name in names if name in WORKLOADS]
         if workloads:
-            samples = _compare(options, workloads)
-            results["samples"] = [each.to_json() for each in samples]
+            samples: list[Sample] = []
+            for sample in _compare(options, workloads):
+                samples.append(sample)
+                results["samples"] = [each.to_json() for each in samples]
+                _write(options, results, _tables(samples))
             markdown += _tables(samples)
         for name in (each for each in names if each in BENCHMARKS):
             print(f"{name}:", flush=True)
             results[name] = import_module(BENCHMARKS[name]).run()
             print(format_table(results[name]), flush=True)
             markdown += ["", f"### {name}", "", *rows_to_markdown(results[name])]
+            _write(options, results, markdown)
     print("\n".join(markdown))
+    return 1 if any(each.get("problem") for each in results.get("samples", ())) else 0
+
+
+def _write(options: argparse.Namespace, results: Mapping[str, Any], markdown: Sequence[str]) -> None:
+    """After every sample: an error later loses nothing of what was measured."""
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n")
     if options.markdown:
         options.markdown.write_text("\n".join(markdown) + "\n")
-    return 1 if any(each.get("problem") for each in results.get("samples", ())) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _compare(options: argparse.Namespace, names: Sequence[str]) -> list[Sample]:
+def _compare(options: argparse.Namespace, names: Sequence[str]) -> Iterator[Sample]:
     from benchmarks.compare import Comparison, compare_peers
 
     comparison = Comparison(

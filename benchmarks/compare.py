@@ -14,6 +14,7 @@ from airflow_abs.spark.embedded import ensure_embedded_server
 from airflow_abs.spark.embedded_state import EmbeddedSettings
 from airflow_abs.spark.java import find_java_home
 from airflow_abs.spark.protocol import pyspark_folder
+from benchmarks import POOL
 from benchmarks.cpu_time import adopt_orphans
 from benchmarks.datasets import make_tables, table_bytes, verify
 from benchmarks.peers import AIRFLOW_PEERS, OUR_PEERS, Arena, Failure
@@ -21,8 +22,9 @@ from benchmarks.samples import Sample, spread
 from benchmarks.workloads import Workload
 
 DAG_SECONDS = 180.0
-# Not measured: Spark's compiler, the triggerer's first imports, the file cache.
+# Not measured: Spark's compiler, the triggerer's first imports.
 WARM_UP = ("fused", "ours")
+WARM_UP_SCALE = 1.0
 SHARES = {"start": 0.1, "middle": 0.5, "end": 0.9}
 # Of the days of a series, 20-fold from the smallest to the largest, in even steps of the logarithm.
 VOLUMES = tuple(round(20 ** (step / 5 - 1), 3) for step in range(6))
@@ -65,12 +67,11 @@ class Comparison:
         return [Round(number, *each) for number, each in enumerate([*((scale, None) for scale in scales), *kills], 1)]
 
 
-def compare_peers(comparison: Comparison, report: Report = print) -> list[Sample]:
-    """All samples, in the order of the runs. Nothing that it starts is left."""
+def compare_peers(comparison: Comparison, report: Report = print) -> Iterator[Sample]:
+    """Every sample as soon as it is there. Nothing that it starts is left."""
     adopt_orphans()
-    samples: list[Sample] = []
     for workload in comparison.workloads:
-        for scale in {each.scale for each in comparison.rounds}:
+        for scale in {each.scale for each in comparison.rounds} | {_warm_up_scale(comparison)}:
             make_tables(comparison.data, workload, scale)
     with open_arena(comparison) as arena:
         for workload in comparison.workloads:
@@ -78,9 +79,12 @@ def compare_peers(comparison: Comparison, report: Report = print) -> list[Sample
             megabytes = table_bytes(arena.tables(workload, first.scale)) / 1e6
             report(f"{workload.name}: {megabytes:.0f} MB of Parquet, scale {first.scale:g}; warming up")
             for peer in WARM_UP:
-                _measure(arena, workload, peer, Round(0, first.scale))
-            samples += _rounds(arena, workload, comparison, report)
-    return samples
+                _measure(arena, workload, peer, Round(0, _warm_up_scale(comparison)))
+            yield from _rounds(arena, workload, comparison, report)
+
+
+def _warm_up_scale(comparison: Comparison) -> float:
+    return min(WARM_UP_SCALE, comparison.rounds[0].scale)
 
 
 @contextmanager
@@ -95,6 +99,9 @@ def open_arena(comparison: Comparison) -> Iterator[Arena]:
             for workload in comparison.workloads:
                 for peer in AIRFLOW_PEERS:
                     airflow.api.wait_for_dag(f"{workload.name}__{peer}", DAG_SECONDS)
+            # One more than Spark runs at once: it starts while they work.
+            pool = {"name": POOL, "slots": (os.cpu_count() or 1) + 1, "include_deferred": True}
+            airflow.api.request("POST", "/pools", json=pool)
             yield Arena(airflow, endpoint, folder, comparison.data)
 
 

@@ -56,6 +56,7 @@ _RULES = (
     _Rule(UserCodeError, text="larger than max"),  # a plan or an answer above gRPC's limit: the same again
     _Rule(UserCodeError, "MALFORMED_RECORD_IN_PARSING"),
     _Rule(UserCodeError, "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH"),
+    _Rule(UserCodeError, "UNSUPPORTED_CALL"),  # whole files that Spark's reader cannot read: no recomputation helps
     _Rule(TransientSparkError, "java.net."),
     _Rule(TransientSparkError, "java.io.FileNotFoundException", "_temporary"),
     _Rule(TransientSparkError, "java.io.FileNotFoundException", "blockmgr-"),

@@ -6,6 +6,7 @@ They are built by hand, without plan ids, so that they cannot collide with the c
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ SUBPARTITION = "__subpartition"
 # Without it a flipped bit is wrong data; with it, an error.
 _CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 
-RESULT_WRITE_OPTIONS = {
+_RESULT_WRITE_OPTIONS = {
     "parquet.page.write-checksum.enabled": "true",
     # Least CPU among the codecs and encodings that were measured; small pages let a range filter skip most of a file.
     "compression": "lz4_raw",
@@ -30,6 +31,18 @@ RESULT_WRITE_OPTIONS = {
     "parquet.page.size": str(64 * 1024),
     "parquet.page.row.count.limit": "5000",
 }
+_DECIMAL = re.compile(r"decimal\((\d+),")
+_MOST_DIGITS_OF_A_LONG = 18
+
+
+def result_write_options(schema: str) -> dict[str, str]:
+    """How a result with this schema (JSON) is written.
+
+    Version 2 encodes the byte arrays of longer decimals as deltas, and Spark (4.2.0) cannot skip rows of those, which
+    every read of a range of subpartitions does.
+    """
+    longer = any(int(digits) > _MOST_DIGITS_OF_A_LONG for digits in _DECIMAL.findall(schema))
+    return _RESULT_WRITE_OPTIONS | ({"parquet.writer.version": "v1"} if longer else {})
 
 
 def read_files(

@@ -19,7 +19,7 @@ from airflow_abs.spark.key_types import (
     row_hash,
     subpartition_expression,
 )
-from airflow_abs.spark.relations import RESULT_WRITE_OPTIONS, Relation, add_subpartition, placeholder_relation
+from airflow_abs.spark.relations import Relation, add_subpartition, placeholder_relation, result_write_options
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, may_shuffle
 
 
@@ -183,7 +183,7 @@ class _StepCut:
                 result=result,
                 schema=vertex.schema.json(),
                 format=sink.format if sink else "parquet",
-                options=sink.options if sink else RESULT_WRITE_OPTIONS,
+                options=sink.options if sink else result_write_options(vertex.schema.json()),
                 subpartitions=subpartitions,
                 shuffles=rows.shuffles,
                 local=rows.local,

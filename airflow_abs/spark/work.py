@@ -34,6 +34,9 @@ from airflow_abs.spark.relations import (
 )
 from airflow_abs.spark.template import bind
 
+# Rows of exchange files are at least so many times larger in memory (docs/benchmarks.md). Spark, which goes by the
+# files, would broadcast what does not fit.
+_ROWS_OVER_FILES = "4"
 # Slower, but with little in memory at a time: for a range that cannot be cut any further.
 _SPILLING = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -77,7 +80,7 @@ class SubtaskSpec:
 
     @property
     def runs_on_one_core(self) -> bool:
-        """Enough subtasks to fill the slots: then inputs without parallelism spare every shuffle, at half the CPU."""
+        """Whether its inputs are read without parallelism, which spares every shuffle."""
         decision = self.stored.decision
         alone = runs_on_one_core(decision.parallelism, self.plan.slots, decision.largest_bytes)
         return alone and not self.region.sources and not self.memory_failures
@@ -119,6 +122,8 @@ class SubtaskSpec:
         cut = {"spark.sql.files.minPartitionNum": str(divide_up(slots, decision.parallelism))} if slots else {}
         if self.region.sources:
             cut["spark.sql.files.maxPartitionBytes"] = str(source_task_bytes(largest))
+        else:
+            cut["spark.sql.sources.fileCompressionFactor"] = _ROWS_OVER_FILES
         if self.runs_on_one_core:  # else Spark would shuffle all the same where the whole files exceed 128 MB
             cut["spark.sql.maxSinglePartitionBytes"] = "1t"
         return cut | {

@@ -1,7 +1,8 @@
 """For every workload the DAGs that are compared: `<workload>__<peer>`, see `PEERS`.
 
-`worker` is ours without the triggerer, `triggerer` is ours without workers, `scaled` is ours with small subtasks. All
-read the tables that the run is told, run the same steps, and retry a killed task after one second.
+`pooled` is ours in a pool, `worker` is ours without the triggerer, `triggerer` is ours without workers, `scaled` is
+ours with small subtasks. All read the tables that the run is told, run the same steps, and retry a killed task after
+one second.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
-from benchmarks import slices, submit_step
+from benchmarks import POOL, slices, submit_step
 from benchmarks.workloads import Workload, chosen
 
 TABLES = "{{ dag_run.conf.tables }}"
@@ -26,7 +27,7 @@ SUBMIT = os.environ["AIRFLOW_ABS_BENCH_SUBMIT"]
 RETRIES: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=1)}
 
 
-def ours(workload: Workload, **options: Any) -> None:
+def ours(workload: Workload, pool: str = "default_pool", **options: Any) -> None:
     with AdaptiveSparkJob("job", **options):
         vertices: dict[str, AdaptiveSparkOperator] = {}
         for step in workload.steps:
@@ -42,6 +43,7 @@ def ours(workload: Workload, **options: Any) -> None:
                 join=step.join,
                 sink=Files(f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}") if step is workload.last else None,
                 retry_delay=RETRIES["retry_delay"],
+                **({} if pool == "default_pool" else {"pool": pool}),
             )
 
 
@@ -81,6 +83,7 @@ def sliced(workload: Workload) -> None:
 
 PEERS = {
     "ours": ours,
+    "pooled": lambda workload: ours(workload, pool=POOL),
     "worker": lambda workload: ours(workload, deferrable=False),
     "triggerer": lambda workload: ours(workload, start_from_trigger=True),
     "scaled": lambda workload: ours(workload, target_bytes="16MB"),

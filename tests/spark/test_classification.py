@@ -47,6 +47,7 @@ READ_FAILED = (
         (UserCodeError, "", JOB_ABORTED, [Cause("ARITHMETIC_OVERFLOW", "[ARITHMETIC_OVERFLOW] overflow.")]),
         (UserCodeError, "TASK_WRITE_FAILED", "[TASK_WRITE_FAILED] ...", [Cause("CAST_INVALID_INPUT", "...")]),
         (UserCodeError, "FAILED_READ_FILE.NO_HINT", READ_FAILED, [Cause("MALFORMED_RECORD_IN_PARSING", "...")]),
+        (UserCodeError, "FAILED_READ_FILE.NO_HINT", READ_FAILED, [Cause("UNSUPPORTED_CALL.WITHOUT_SUGGESTION", "...")]),
         (SubtaskOutOfMemoryError, "PYTHON_EXCEPTION", UDF.replace("ValueError: bad customer 7", "MemoryError"), []),
         (SubtaskOutOfMemoryError, "", "Java heap space", []),
         (SubtaskOutOfMemoryError, "", JOB_ABORTED + "java.lang.OutOfMemoryError: Java heap space", []),

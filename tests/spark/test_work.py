@@ -30,3 +30,14 @@ def test_what_is_read_of_a_source_is_cut_so_that_it_sorts_in_memory(tmp_path: Pa
     run.decide("orders")
     spec = SubtaskSpec(run.folder, 0, run.plan, run.plan.region("orders"), run.stored["orders"])
     assert spec.settings()["spark.sql.files.maxPartitionBytes"] == str(32 * 1024 * 1024)
+
+
+def test_spark_is_told_that_rows_are_larger_than_the_files_of_the_exchange(tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.run()
+    factor = "spark.sql.sources.fileCompressionFactor"
+    told = {
+        region: SubtaskSpec(run.folder, 0, run.plan, run.plan.region(region), run.stored[region]).settings().get(factor)
+        for region in ("orders", "enriched")
+    }
+    assert told == {"orders": None, "enriched": "4"}  # files of a source may be of any kind
