@@ -85,11 +85,12 @@ class RunSubtaskOperator(JobTask):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
         """A trigger ends a successful task itself; a worker is woken only to raise what went wrong.
 
-        On SQLite a trigger of an earlier try, which was cleared while it ran, can have the number of this one's.
+        On SQLite a trigger of an earlier try, of this subtask or of another, that was cleared while it ran can have
+        the number of this one's.
         """
         run = self._describe(context)
-        if event.get("attempt", run.attempt) != run.attempt:
-            self.log.info("what ended was try %s, this is try %s, which goes on", event["attempt"], run.attempt)
+        if event.get("of", run.name) != run.name:
+            self.log.info("what ended was %s, this is %s, which goes on", event["of"], run.name)
             self._defer(run)
         self._raise(error_from_json(event["error"]))
 

@@ -15,7 +15,7 @@ from airflow_abs.core.resource_wait import WaitOptions
 from airflow_abs.core.slot_pool import SlotDemand
 from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
 from airflow_abs.exchange.tries import TryRecord, begin_try, end_try, read_try
-from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, error_to_json
+from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
 
 # Few: while many threads want the interpreter, the event loop gets it late (with six twice as late as with two).
 _readers = ThreadPoolExecutor(2, thread_name_prefix="look-up")
@@ -110,7 +110,7 @@ class StartSubtaskTrigger(BaseTrigger):
             self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
             if isinstance(error, SparkOperationError):  # it had no slot: a failure that the restart strategy counts
                 await asyncio.to_thread(record_failure, start, type(error).__name__)
-            event = TriggerEvent({"error": error_to_json(error), "attempt": described.attempt})
+            event = described.failed(error)
         yield event
 
     async def on_kill(self) -> None:

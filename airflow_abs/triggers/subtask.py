@@ -65,6 +65,15 @@ class SubtaskRun:
         return asdict(self)
 
     @property
+    def name(self) -> str:
+        """``try 2 of job.orders.run[3], run daily-1 of dag sales``: it is the only one of that name."""
+        return f"try {self.attempt} of {self.task_id}[{self.map_index}], run {self.run_id} of dag {self.dag_id}"
+
+    def failed(self, error: Exception) -> TriggerEvent:
+        """The event that lets a worker raise the error."""
+        return TriggerEvent({"error": error_to_json(error), "of": self.name})
+
+    @property
     def folder(self) -> JobFolder:
         return JobFolder(open_path(self.exchange), self.dag_id, self.run_id, self.job)
 
@@ -161,7 +170,7 @@ class SubtaskTrigger(BaseTrigger):
             result = await self._run_while_others_do()
         except (SparkOperationError, ExchangeError) as error:
             self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
-            return TriggerEvent({"error": error_to_json(error), "attempt": self._subtask_run.attempt})
+            return self._subtask_run.failed(error)
         run = self._subtask_run
         task = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": run.task_id, "map_index": run.map_index}
         return await succeed(task, run.region, result)

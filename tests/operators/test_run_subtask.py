@@ -13,8 +13,8 @@ from airflow_abs.spark.errors import OperationCancelledError
 from airflow_abs.triggers.subtask import SubtaskTrigger, error_to_json
 
 
-def resume(attempt: int) -> None:
-    """Wake try 2 with the word that this try was cancelled on Spark."""
+def resume(of: str) -> None:
+    """Wake try 2 of subtask 0 with the word that this one was cancelled on Spark."""
     subtask = {"index": 0, "subtasks": 1, "decision": "d"}
     common: dict[str, Any] = {"exchange": "file:///nowhere", "job": "job", "conn_id": "spark"}
     task = RunSubtaskOperator(
@@ -22,16 +22,17 @@ def resume(attempt: int) -> None:
     )
     instance = SimpleNamespace(dag_id="dag", run_id="run", task_id="job.orders.run", map_index=0, try_number=2)
     context: Any = {"ti": instance}
-    task.execute_complete(context, {"error": error_to_json(OperationCancelledError("released")), "attempt": attempt})
+    task.execute_complete(context, {"error": error_to_json(OperationCancelledError("released")), "of": of})
 
 
 def test_what_went_wrong_is_raised() -> None:
     with pytest.raises(AirflowFailException, match="released"):
-        resume(attempt=2)
+        resume("try 2 of job.orders.run[0], run run of dag dag")
 
 
-def test_the_end_of_an_earlier_try_that_was_cleared_is_not_this_ones() -> None:
+@pytest.mark.parametrize("of", ["try 1 of job.orders.run[0]", "try 2 of job.orders.run[1]"])
+def test_the_end_of_a_try_that_was_cleared_is_not_this_ones(of: str) -> None:
     with pytest.raises(TaskDeferred) as caught:
-        resume(attempt=1)
+        resume(f"{of}, run run of dag dag")
     assert isinstance(caught.value.trigger, SubtaskTrigger)
     assert caught.value.trigger.serialize()[1]["attempt"] == 2
