@@ -11,7 +11,8 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         workloads = [name for name in names if name in WORKLOADS]
         if workloads:
             samples: list[Sample] = []
-            for sample in _compare(options, workloads):
-                samples.append(sample)
-                results["samples"] = [each.to_json() for each in samples]
-                _write(options, results, _tables(samples))
+            with closing(_compare(options, workloads)) as measured:
+                for sample in measured:
+                    samples.append(sample)
+                    results["samples"] = [each.to_json() for each in samples]
+                    _write(options, results, _tables(samples))
             markdown += _tables(samples)
         for name in (each for each in names if each in BENCHMARKS):
             print(f"{name}:", flush=True)
@@ -90,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _compare(options: argparse.Namespace, names: Sequence[str]) -> Iterator[Sample]:
+def _compare(options: argparse.Namespace, names: Sequence[str]) -> Generator[Sample]:
     from benchmarks.compare import Comparison, compare_peers
 
     comparison = Comparison(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,8 +67,8 @@ class Comparison:
         return [Round(number, *each) for number, each in enumerate([*((scale, None) for scale in scales), *kills], 1)]
 
 
-def compare_peers(comparison: Comparison, report: Report = print) -> Iterator[Sample]:
-    """Every sample as soon as it is there. Nothing that it starts is left."""
+def compare_peers(comparison: Comparison, report: Report = print) -> Generator[Sample]:
+    """Every sample as soon as it is there. Nothing that it starts is left once it is closed."""
     adopt_orphans()
     for workload in comparison.workloads:
         for scale in {each.scale for each in comparison.rounds} | {_warm_up_scale(comparison)}:

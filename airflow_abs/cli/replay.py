@@ -8,7 +8,6 @@ from typing import Any
 from airflow_abs.cli.runs import find_folders
 from airflow_abs.cli.tables import Block, Column, Table, show
 from airflow_abs.core.explain import format_bytes, format_count
-from airflow_abs.core.region_decision import RegionDecision
 from airflow_abs.core.replay_options import ReplayOptions
 from airflow_abs.exchange.replay import Replayed, replay_run
 from airflow_abs.exchange.run_reading import read_decisions
@@ -77,16 +76,12 @@ def _row(title: str, each: Replayed) -> list[str]:
         title,
         str(then.parallelism),
         str(now.parallelism),
-        format_bytes(_largest(then)),
-        format_bytes(_largest(now)),
+        format_bytes(then.largest_bytes),
+        format_bytes(now.largest_bytes),
         f"{then.max_over_mean:.2f}",
         f"{now.max_over_mean:.2f}",
         "as recorded" if each.is_same else now.reason,
     ]
-
-
-def _largest(decision: RegionDecision) -> int:
-    return decision.largest_bytes
 
 
 def _to_json(run: RunView, replayed: list[Replayed]) -> dict[str, Any]:

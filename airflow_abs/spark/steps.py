@@ -176,14 +176,14 @@ class _StepCut:
     def _add_step(
         self, vertex: CompiledVertex, rows: _Rows, result: str, *, subpartitions: int = 1, sink: Files | None = None
     ) -> None:
-        template = rows.relation.SerializeToString(deterministic=True)
+        template, schema = rows.relation.SerializeToString(deterministic=True), vertex.schema.json()
         self.templates.append(template)
         self.steps.append(
             PlannedStep(
                 result=result,
-                schema=vertex.schema.json(),
+                schema=schema,
                 format=sink.format if sink else "parquet",
-                options=sink.options if sink else result_write_options(vertex.schema.json()),
+                options=sink.options if sink else result_write_options(schema),
                 subpartitions=subpartitions,
                 shuffles=rows.shuffles,
                 local=rows.local,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -27,7 +28,7 @@ SUBMIT = os.environ["AIRFLOW_ABS_BENCH_SUBMIT"]
 RETRIES: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=1)}
 
 
-def ours(workload: Workload, pool: str = "default_pool", **options: Any) -> None:
+def ours(workload: Workload, operator: Mapping[str, Any] | None = None, **options: Any) -> None:
     with AdaptiveSparkJob("job", **options):
         vertices: dict[str, AdaptiveSparkOperator] = {}
         for step in workload.steps:
@@ -43,7 +44,7 @@ def ours(workload: Workload, pool: str = "default_pool", **options: Any) -> None
                 join=step.join,
                 sink=Files(f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}") if step is workload.last else None,
                 retry_delay=RETRIES["retry_delay"],
-                **({} if pool == "default_pool" else {"pool": pool}),
+                **(operator or {}),
             )
 
 
@@ -83,7 +84,7 @@ def sliced(workload: Workload) -> None:
 
 PEERS = {
     "ours": ours,
-    "pooled": lambda workload: ours(workload, pool=POOL),
+    "pooled": lambda workload: ours(workload, operator={"pool": POOL}),
     "worker": lambda workload: ours(workload, deferrable=False),
     "triggerer": lambda workload: ours(workload, start_from_trigger=True),
     "scaled": lambda workload: ours(workload, target_bytes="16MB"),
