@@ -36,7 +36,7 @@ BENCHMARKS = {
     "trigger_lag": "benchmarks.trigger_lag",
     "two_triggerers": "benchmarks.two_triggerers",
 }
-PEERS = ("ours", "pooled", "worker", "triggerer", "submit", "slices", "files", "fused")
+PEERS = ("ours", "pooled", "worker", "triggerer", "fused_day", "submit", "slices", "files", "fused")
 DEFAULT_PEERS = ("ours", "triggerer", "submit", "slices", "files", "fused")
 
 
@@ -80,7 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", action="append", choices=every, help="run this one (repeatable)")
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H's scale factor (1: about 110 MB of Parquet)")
     parser.add_argument("--repeat", type=int, default=1, help="rounds of all peers")
-    parser.add_argument("--peers", default=",".join(DEFAULT_PEERS), help=f"some of {','.join(PEERS)}")
+    parser.add_argument(
+        "--peers", default=",".join(DEFAULT_PEERS), help=f"some of {','.join(PEERS)}; all are compared with the first"
+    )
     parser.add_argument(
         "--days", type=int, default=0, help="instead of rounds: so many days whose volumes differ 20-fold up to --scale"
     )

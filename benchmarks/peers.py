@@ -30,7 +30,7 @@ from benchmarks.slices import SLICES, slice_session
 from benchmarks.submit_step import place, run_step
 from benchmarks.workloads import Workload, compose
 
-OUR_PEERS = ("ours", "pooled", "worker", "triggerer")
+OUR_PEERS = ("ours", "pooled", "worker", "triggerer", "fused_day")
 AIRFLOW_PEERS = (*OUR_PEERS, "submit", "slices")
 SPARK_PEERS = ("files", "fused")
 RUN_SECONDS = 3600.0

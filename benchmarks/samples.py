@@ -64,9 +64,11 @@ def ratio(samples: Sequence[Sample], peer: str, other: str, value: str) -> float
     return statistics.median(shares) if shares else None
 
 
-def table_of(samples: Sequence[Sample], ours: str = "ours") -> list[str]:
-    """A Markdown table of one workload's samples: a row per peer, ratios of ours to it."""
-    lines = ["| peer | runs | wall s | CPU s | ours/it wall | ours/it CPU | output |", "|---|---|---|---|---|---|---|"]
+def table_of(samples: Sequence[Sample]) -> list[str]:
+    """A Markdown table of one workload's samples: a row per peer, ratios of the first peer to it."""
+    ours = samples[0].peer
+    head = ["peer", "runs", "wall s", "CPU s", f"{ours}/it wall", f"{ours}/it CPU", "output"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for peer in dict.fromkeys(each.peer for each in samples):
         own = [each for each in samples if each.peer == peer]
         wall, cpu = spread(each.wall for each in own), spread(each.cpu_seconds for each in own)

@@ -1,8 +1,8 @@
 """For every workload the DAGs that are compared: `<workload>__<peer>`, see `PEERS`.
 
-`pooled` is ours in a pool, `worker` is ours without the triggerer, `triggerer` is ours without workers, `scaled` is
-ours with small subtasks. All read the tables that the run is told, run the same steps, and retry a killed task after
-one second.
+`pooled` is ours in a pool, `worker` is ours without the triggerer, `triggerer` is ours without workers, `fused_day` is
+ours with every day small enough to be fused, `scaled` is ours with small subtasks. All read the tables that the run is
+told, run the same steps, and retry a killed task after one second.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ PEERS = {
     "pooled": lambda workload: ours(workload, operator={"pool": POOL}),
     "worker": lambda workload: ours(workload, deferrable=False),
     "triggerer": lambda workload: ours(workload, start_from_trigger=True),
+    "fused_day": lambda workload: ours(workload, fuse_below="1TB"),
     "scaled": lambda workload: ours(workload, target_bytes="16MB"),
     "submit": submit,
     "slices": sliced,

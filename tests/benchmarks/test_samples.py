@@ -26,7 +26,7 @@ def test_a_ratio_is_taken_within_each_round() -> None:
     assert ratio(samples, "ours", "fused", "wall") is None
 
 
-def test_a_table_shows_ours_against_every_peer_and_wrong_outputs() -> None:
+def test_a_table_shows_the_first_against_every_peer_and_wrong_outputs() -> None:
     samples = [sample("ours", 1, 10.0, 5.0), sample("submit", 1, 20.0, 10.0, problem="chain: of 5 rows ...")]
     assert table_of(samples) == [
         "| peer | runs | wall s | CPU s | ours/it wall | ours/it CPU | output |",
@@ -34,6 +34,7 @@ def test_a_table_shows_ours_against_every_peer_and_wrong_outputs() -> None:
         "| ours | 1 | 10.0 | 5.0 |  |  | right |",
         "| submit | 1 | 20.0 | 10.0 | 0.50 | 0.50 | 1 WRONG |",
     ]
+    assert "pooled/it wall" in table_of([sample("pooled", 1, 10.0, 5.0)])[0]
 
 
 def test_rows_become_a_table_under_their_keys() -> None:
