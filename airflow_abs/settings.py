@@ -46,8 +46,8 @@ DESCRIPTIONS: dict[str, str] = {
     "deferrable": "Hand subtasks over to the triggerer when they run longer than defer_after.",
     "defer_after": "Seconds that a worker awaits a subtask before the triggerer takes it over.",
     "start_from_trigger": "Make decisions and run subtasks in the triggerer, without workers and Airflow's pools.",
-    "resource_timeout": "start_from_trigger: seconds to wait for a cluster without any slot; negative: without end.",
-    "resource_stabilization": "start_from_trigger: seconds to wait for more slots than there are, before going on.",
+    "resource_timeout": "Seconds that a subtask waits for a cluster without any slot; negative: without end.",
+    "resource_stabilization": "Seconds that a run waits for the slots that plan saw before it goes on with fewer.",
     "stall_after": "Seconds without any progress on Spark after which the log of a subtask warns, again and again.",
     "embedded_folder": "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
 }
@@ -79,6 +79,10 @@ class JobSettings:
             "fuse_below",
         )  # fmt: skip
         return {name: asdict(self)[name] for name in names}
+
+    def slot_options(self) -> dict[str, Any]:
+        """The part that says how to wait for a slot; seconds."""
+        return {name: asdict(self)[name] for name in ("slots", "resource_timeout", "resource_stabilization")}
 
 
 def read_job_settings(overrides: dict[str, Any]) -> JobSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from airflow_abs.core.admission import Admission
 from airflow_abs.operators.job_task import JobTask
 from airflow_abs.triggers.decide import decide
 from airflow_abs.triggers.subtask import error_from_json
@@ -22,19 +23,30 @@ class DecideOperator(JobTask):
         region: name of the region.
         producers: task id of the mapped `run` task by producer region, as declared.
         reports: the same of all regions before it, near and far: on a day that is fused it may read from further up.
+        admission: what bounds how many of its subtasks run at once.
     """
 
     ui_color = "#fef7e0"
 
     def __init__(
-        self, *, region: str, producers: Mapping[str, str], reports: Mapping[str, str] | None = None, **kwargs: Any
+        self,
+        *,
+        region: str,
+        producers: Mapping[str, str],
+        reports: Mapping[str, str] | None = None,
+        admission: Admission = Admission.BOUND,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**{"task_display_name": f"decide {region}", "doc_md": _describe(region, producers), **kwargs})
         self.region = region
         self.reports = reports if reports is not None else producers
+        self.admission = admission
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        return decide(self.folder(context), self.region, lambda region: pull_reports(context, self.reports[region]))
+        def read(region: str) -> list[dict[str, Any]]:
+            return pull_reports(context, self.reports[region])
+
+        return decide(self.folder(context), self.region, read, self.admission)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
         """A trigger ends a decision itself; a worker is woken only to raise what went wrong."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_abs.core.job_graph import Region
 from airflow_abs.operators.job_task import JobTask
+from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, error_from_json
 
 if TYPE_CHECKING:
@@ -28,13 +30,15 @@ class RunSubtaskOperator(JobTask):
     """Runs the subtask that `decide` described, first in this worker and, if it is long, in the triggerer.
 
     The worker awaits the Spark operation for `defer_after` seconds; then the trigger sends the identical request, which
-    attaches to the running operation, and ends the task itself. With `deferrable=False` the worker awaits the end.
+    attaches to the running operation, and ends the task itself. With `deferrable=False` the worker awaits the end. A
+    subtask that is `queued` goes to the triggerer at once, waits for a slot there, and is sent to Spark from there.
 
     Args:
         region: name of the region.
         subtask: what `decide` returned for this map index.
         deferrable, defer_after: see above; seconds.
         stall_after: seconds without progress after which the log warns.
+        slot_options: keyword arguments of `StartSubtaskTrigger` for waiting.
     """
 
     ui_color = "#e6f4ea"
@@ -47,6 +51,7 @@ class RunSubtaskOperator(JobTask):
         deferrable: bool,
         defer_after: float,
         stall_after: float,
+        slot_options: Mapping[str, Any],
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -55,6 +60,7 @@ class RunSubtaskOperator(JobTask):
         self.deferrable = deferrable
         self.defer_after = defer_after
         self.stall_after = stall_after
+        self.slot_options = slot_options
         self._run: SubtaskRun | None = None
         self._endpoint: ConnectEndpoint | None = None
 
@@ -62,6 +68,8 @@ class RunSubtaskOperator(JobTask):
         from airflow_abs.exchange.errors import ExchangeError
         from airflow_abs.spark.errors import SparkOperationError
 
+        if self.subtask.get("queued"):
+            self._defer_to_queue()
         self._run = self._describe(context)
         try:
             # Not in `_await`: Airflow's client that is cancelled while it asks may keep its lock; the task would hang.
@@ -82,6 +90,22 @@ class RunSubtaskOperator(JobTask):
             timeout=None if left is None else timedelta(seconds=left + _DEADLINE_GRACE_SECONDS),
         )
 
+    def _defer_to_queue(self) -> NoReturn:
+        """No timeout of Airflow's: the time without a slot is not the subtask's."""
+        limit = self.execution_timeout
+        trigger = StartSubtaskTrigger(
+            conn_id=self.conn_id,
+            exchange=self.exchange,
+            job=self.job,
+            region=self.region,
+            stall_after=self.stall_after,
+            execution_timeout=None if limit is None else limit.total_seconds(),
+            ephemeral=self.ephemeral,
+            deferred=True,
+            **self.slot_options,
+        )
+        self.defer(trigger=trigger, method_name="execute_complete")
+
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
         """A trigger ends a successful task itself; a worker is woken only to raise what went wrong.
 
@@ -91,6 +115,8 @@ class RunSubtaskOperator(JobTask):
         run = self._describe(context)
         if event.get("of", run.name) != run.name:
             self.log.info("what ended was %s, this is %s, which goes on", event["of"], run.name)
+            if self.subtask.get("queued"):
+                self._defer_to_queue()
             self._defer(run)
         self._raise(error_from_json(event["error"]))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow.sdk import Asset, TaskGroup
 
+from airflow_abs.core.admission import Admission
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.job_graph import JobGraph, Region, build_job_graph
 from airflow_abs.exchange.files import Files
@@ -25,7 +26,7 @@ from airflow_abs.operators.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.settings import JobSettings
-from airflow_abs.task_groups.trigger_start import check_arguments, decide_from_trigger, run_from_trigger
+from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments, decide_from_trigger, run_from_trigger
 
 _HEAD_RETRIES = 3
 _RETRY_DELAY = timedelta(seconds=10)
@@ -147,17 +148,19 @@ class _Rendering:
 
     def add_region(self, region: Region) -> None:
         producers = {other.name: self.run[other.name] for other in self.graph.producer_regions(region)}
+        arguments = self._task_arguments(region)
         with TaskGroup(group_id=region.name, group_display_name=" → ".join(region.vertices)):
             decide = DecideOperator(
                 task_id="decide",
                 region=region.name,
                 producers={name: task.task_id for name, task in producers.items()},
                 reports={other.name: self.run[other.name].task_id for other in self.graph.regions_before(region)},
+                admission=self._admission(arguments),
                 **self.head,
             )
             if self.settings.start_from_trigger:
                 decide_from_trigger(decide)
-            run = self._add_run(region, decide)
+            run = self._add_run(region, decide, arguments)
             self.plan >> decide
             for producer in producers.values():
                 producer >> [decide, run]
@@ -166,8 +169,8 @@ class _Rendering:
             if any(self.declared[vertex].sink for vertex in region.vertices):
                 self._add_commit(region, run)
 
-    def _add_run(self, region: Region, decide: DecideOperator) -> Any:
-        arguments, starts_in_triggerer = self._task_arguments(region), self.settings.start_from_trigger
+    def _add_run(self, region: Region, decide: DecideOperator, arguments: dict[str, Any]) -> Any:
+        starts_in_triggerer = self.settings.start_from_trigger
         limit = self._given(arguments).get("execution_timeout")
         shown = {
             "map_index_template": _MAP_INDEX_TEMPLATE,
@@ -180,6 +183,7 @@ class _Rendering:
             deferrable=self.settings.deferrable,
             defer_after=self.settings.defer_after,
             stall_after=self.settings.stall_after,
+            slot_options=self.settings.slot_options(),
             **(shown | arguments | ({"execution_timeout": None} if starts_in_triggerer else {})),
             **self.common,
         ).expand_kwargs(decide.output)
@@ -229,6 +233,11 @@ class _Rendering:
             "retry_policy": RestartPolicy(self.restart_strategy),
         }
         return {**{key: value for key, value in defaults.items() if key not in given}, **merged}
+
+    def _admission(self, arguments: Mapping[str, Any]) -> Admission:
+        if self.settings.start_from_trigger or any(name in self._given(arguments) for name in LIMITS):
+            return Admission.BOUND
+        return Admission.QUEUE if self.settings.deferrable else Admission.FREE
 
     def _given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {**self.group.dag.default_args, **self.group.default_args, **arguments}

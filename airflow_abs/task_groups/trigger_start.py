@@ -13,7 +13,7 @@ from airflow_abs.settings import JobSettings
 
 _DECIDE = "airflow_abs.triggers.decide.DecideTrigger"
 _RUN = "airflow_abs.triggers.start_subtask.StartSubtaskTrigger"
-_LIMITS = ("pool", "pool_slots", "max_active_tis_per_dag", "max_active_tis_per_dagrun")
+LIMITS = ("pool", "pool_slots", "max_active_tis_per_dag", "max_active_tis_per_dagrun")
 _WORKER_HOOKS = ("pre_execute", "post_execute", "on_execute_callback")
 
 
@@ -23,9 +23,9 @@ def check_arguments(vertex: str, task_kwargs: Mapping[str, Any]) -> None:
     Raises:
         JobGraphError: names the first that would be ignored.
     """
-    for name in (*_LIMITS, *_WORKER_HOOKS):
+    for name in (*LIMITS, *_WORKER_HOOKS):
         if name in task_kwargs:
-            instead = "use slots= of the job" if name in _LIMITS else "drop it"
+            instead = "use slots= of the job" if name in LIMITS else "drop it"
             raise JobGraphError(
                 f"vertex {vertex!r}: {name} has no effect with start_from_trigger=True, because no worker runs its "
                 f"subtasks; {instead}, or set start_from_trigger=False"
@@ -61,9 +61,7 @@ def run_from_trigger(run: Any, settings: JobSettings, common: Mapping[str, Any],
         trigger_kwargs={
             **common,
             "region": run.partial_kwargs["region"],
-            "slots": settings.slots,
-            "resource_timeout": settings.resource_timeout,
-            "resource_stabilization": settings.resource_stabilization,
+            **settings.slot_options(),
             "stall_after": settings.stall_after,
             "execution_timeout": None if limit is None else limit.total_seconds(),
         },

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_abs.core.admission import Admission, advise_bound, exceeds_slots
 from airflow_abs.core.explain import format_bytes
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.paths import JobFolder
@@ -61,12 +62,18 @@ class DecideTrigger(BaseTrigger):
         from airflow_abs.exchange.reports import read_reports
 
         folder = JobFolder(open_path(self.exchange), dag_id, run_id, self.job)
-        return decide(folder, self.region, partial(read_reports, folder))
+        return decide(folder, self.region, partial(read_reports, folder), Admission.BOUND)
 
 
-def decide(folder: JobFolder, region: str, read: ReadReports) -> list[dict[str, Any]]:
+def decide(folder: JobFolder, region: str, read: ReadReports, admission: Admission) -> list[dict[str, Any]]:
     """Decide, store and tell; the keyword arguments of each mapped subtask, always at least one: an empty list would
     skip everything below and still end green.
+
+    Args:
+        folder: of the job's run.
+        region: its name.
+        read: for the reports of its producers.
+        admission: of its subtasks.
 
     Raises:
         ExchangeError: the plan or a report is missing; a source path matches nothing.
@@ -87,7 +94,10 @@ def decide(folder: JobFolder, region: str, read: ReadReports) -> list[dict[str, 
         describe_decided(span, stored.decision)
     log.info("%s", stored.decision.describe())
     emit_decision(folder, stored.decision)
-    return [{"subtask": {**subtask, "ready": ready}} for subtask in describe_subtasks(stored)]
+    if admission is Admission.FREE and (advice := advise_bound(stored.decision)):
+        log.warning("%s", advice)
+    queued = {"queued": True} if admission is Admission.QUEUE and exceeds_slots(stored.decision) else {}
+    return [{"subtask": {**subtask, "ready": ready, **queued}} for subtask in describe_subtasks(stored)]
 
 
 def _describe_fused(into: str) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Run a subtask in the triggerer from its start, for `start_from_trigger=True`: no worker process ever has it."""
+"""Run a subtask in the triggerer from its start: each with `start_from_trigger=True`, where no worker has it before;
+else those of a fan-out beyond the slots, which workers defer at once."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from airflow_abs.core.resource_wait import WaitOptions
 from airflow_abs.core.slot_pool import SlotDemand
 from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
 from airflow_abs.exchange.tries import TryRecord, begin_try, end_try, read_try
-from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
+from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, settle
 
 # Few: while many threads want the interpreter, the event loop gets it late (with six twice as late as with two).
 _readers = ThreadPoolExecutor(2, thread_name_prefix="look-up")
@@ -52,6 +53,7 @@ class StartSubtaskTrigger(BaseTrigger):
         resource_timeout, resource_stabilization: see `core/resource_wait.py`; seconds.
         stall_after: seconds without progress after which the log warns.
         execution_timeout: seconds that the subtask may have its slot; None for any.
+        deferred: whether a worker had it first.
     """
 
     def __init__(  # noqa: PLR0913 - plain values: Airflow stores and renders them one by one
@@ -67,6 +69,7 @@ class StartSubtaskTrigger(BaseTrigger):
         stall_after: float,
         execution_timeout: float | None,
         ephemeral: bool = False,
+        deferred: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.conn_id = conn_id
@@ -79,10 +82,11 @@ class StartSubtaskTrigger(BaseTrigger):
         self.stall_after = stall_after
         self.execution_timeout = execution_timeout
         self.ephemeral = ephemeral
+        self.deferred = deferred
         self._running: SubtaskTrigger | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("conn_id", "exchange", "job", "ephemeral", "region", "slots")
+        names = ("conn_id", "exchange", "job", "ephemeral", "deferred", "region", "slots")
         limits = ("resource_timeout", "resource_stabilization", "stall_after", "execution_timeout")
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
@@ -93,7 +97,7 @@ class StartSubtaskTrigger(BaseTrigger):
         from airflow_abs.spark.errors import SparkOperationError
         from airflow_abs.triggers.slots import open_slots
 
-        described = self._describe()
+        described, deferred_at = self._describe(), time.monotonic()
         try:
             start = await asyncio.get_running_loop().run_in_executor(_readers, look_up, described)
             run = start.run
@@ -111,6 +115,8 @@ class StartSubtaskTrigger(BaseTrigger):
             if isinstance(error, SparkOperationError):  # it had no slot: a failure that the restart strategy counts
                 await asyncio.to_thread(record_failure, start, type(error).__name__)
             event = described.failed(error)
+        if self.deferred:
+            await settle(event, deferred_at)
         yield event
 
     async def on_kill(self) -> None:

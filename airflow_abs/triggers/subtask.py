@@ -138,6 +138,12 @@ class SubtaskRun:
             await interrupt_subtask(connection, await self.aopen_folder(), self.subtask_attempt())
 
 
+async def settle(event: TriggerEvent, deferred_at: float) -> None:
+    """Before a worker is woken: its deferral must be known everywhere. `deferred_at` is of the monotonic clock."""
+    if not isinstance(event, TaskSuccessEvent):
+        await asyncio.sleep(max(0.0, _SETTLED_SECONDS - (time.monotonic() - deferred_at)))
+
+
 class SubtaskTrigger(BaseTrigger):
     """Takes a subtask over from its worker: sends the same request, pushes the XCom, ends the task.
 
@@ -157,8 +163,7 @@ class SubtaskTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         started = time.monotonic()
         event = await self.end()
-        if not isinstance(event, TaskSuccessEvent):
-            await asyncio.sleep(max(0.0, _SETTLED_SECONDS - (time.monotonic() - started)))
+        await settle(event, started)
         yield event
 
     async def end(self) -> TriggerEvent:

@@ -99,6 +99,7 @@ def operator_context(root: Path, try_number: int, retries: int) -> Any:
         deferrable=True,
         defer_after=10.0,
         stall_after=600.0,
+        slot_options={},
         exchange=f"file://{root}",
         job="job",
         conn_id="spark",

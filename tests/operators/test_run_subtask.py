@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,16 +11,28 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from airflow_abs.operators.run_subtask import RunSubtaskOperator
 from airflow_abs.spark.errors import OperationCancelledError
+from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
 from airflow_abs.triggers.subtask import SubtaskTrigger, error_to_json
 
 
-def resume(of: str) -> None:
-    """Wake try 2 of subtask 0 with the word that this one was cancelled on Spark."""
-    subtask = {"index": 0, "subtasks": 1, "decision": "d"}
-    common: dict[str, Any] = {"exchange": "file:///nowhere", "job": "job", "conn_id": "spark"}
-    task = RunSubtaskOperator(
-        task_id="run", region="orders", subtask=subtask, deferrable=True, defer_after=1.0, stall_after=600.0, **common
+def subtask_operator(**values: Any) -> RunSubtaskOperator:
+    subtask = {"index": 0, "subtasks": 1, "decision": "d", **values}
+    common: dict[str, Any] = {"exchange": "file:///nowhere", "job": "job", "conn_id": "spark", "stall_after": 600.0}
+    return RunSubtaskOperator(
+        task_id="run",
+        region="orders",
+        subtask=subtask,
+        deferrable=True,
+        defer_after=1.0,
+        slot_options={"slots": 2, "resource_timeout": 300.0, "resource_stabilization": 10.0},
+        execution_timeout=timedelta(minutes=5),
+        **common,
     )
+
+
+def resume(of: str, **values: Any) -> None:
+    """Wake try 2 of subtask 0 with the word that this one was cancelled on Spark."""
+    task = subtask_operator(**values)
     instance = SimpleNamespace(dag_id="dag", run_id="run", task_id="job.orders.run", map_index=0, try_number=2)
     context: Any = {"ti": instance}
     task.execute_complete(context, {"error": error_to_json(OperationCancelledError("released")), "of": of})
@@ -36,3 +49,30 @@ def test_the_end_of_a_try_that_was_cleared_is_not_this_ones(of: str) -> None:
         resume(f"{of}, run run of dag dag")
     assert isinstance(caught.value.trigger, SubtaskTrigger)
     assert caught.value.trigger.serialize()[1]["attempt"] == 2
+
+
+def test_a_queued_subtask_waits_in_the_triggerer_and_airflow_does_not_count_that_time() -> None:
+    with pytest.raises(TaskDeferred) as caught:
+        subtask_operator(queued=True).execute({})
+    path, values = caught.value.trigger.serialize()
+    assert path == "airflow_abs.triggers.start_subtask.StartSubtaskTrigger"
+    assert values == {
+        "conn_id": "spark",
+        "exchange": "file:///nowhere",
+        "job": "job",
+        "region": "orders",
+        "slots": 2,
+        "resource_timeout": 300.0,
+        "resource_stabilization": 10.0,
+        "stall_after": 600.0,
+        "execution_timeout": 300.0,
+        "ephemeral": False,
+        "deferred": True,
+    }
+    assert (caught.value.method_name, caught.value.timeout) == ("execute_complete", None)
+
+
+def test_a_queued_subtask_that_is_woken_for_another_one_queues_again() -> None:
+    with pytest.raises(TaskDeferred) as caught:
+        resume("try 1 of job.orders.run[0]", queued=True)
+    assert isinstance(caught.value.trigger, StartSubtaskTrigger)

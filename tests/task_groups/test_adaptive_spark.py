@@ -79,6 +79,8 @@ def test_airflows_own_arguments_reach_the_mapped_task_only() -> None:
     run = dag.get_task("revenue.enriched.run").partial_kwargs
     assert (run["pool"], run["retries"]) == ("spark", 5)
     assert dag.get_task("revenue.enriched.decide").pool == "default_pool"
+    assert dag.get_task("revenue.enriched.decide").admission == "bound"
+    assert dag.get_task("revenue.orders.decide").admission == "queue"
 
 
 def test_subtasks_are_retried_unless_the_author_says_otherwise() -> None:

@@ -30,6 +30,7 @@ START: dict[str, Any] = {
     "exchange": "file:///x",
     "job": "job",
     "ephemeral": False,
+    "deferred": False,
     "region": "orders",
     "slots": 2,
     "resource_timeout": 300.0,
@@ -172,3 +173,14 @@ def test_without_a_slot_a_worker_is_woken_to_raise_the_error(recorded: RecordedR
     record = read_try(recorded.folder, "orders", 1, 1)
     assert record is not None
     assert record.state == "failed"
+
+
+@pytest.mark.parametrize(("deferred", "least"), [(False, 0.0), (True, 0.3)])
+def test_a_worker_that_deferred_it_is_not_woken_before_its_deferral_is_known(
+    recorded: RecordedRun, monkeypatch: pytest.MonkeyPatch, deferred: bool, least: float
+) -> None:
+    monkeypatch.setattr("airflow_abs.triggers.subtask._SETTLED_SECONDS", 0.3)
+    started_at = time.monotonic()
+    (event,) = asyncio.run(events(started(recorded, slots=None, resource_timeout=0.0, deferred=deferred)))
+    assert "error" in event.payload
+    assert time.monotonic() - started_at >= least
