@@ -43,7 +43,7 @@ DESCRIPTIONS: dict[str, str] = {
     "strategy": "balanced (any number, ranges of about equal bytes) or power_of_two (Flink 1.15's rule).",
     "slots": "Spark tasks that run at once; empty: what the Spark server says.",
     "fuse_below": "A job whose sources hold fewer bytes runs without blocking edges where it can; 0: never.",
-    "deferrable": "Hand subtasks over to the triggerer when they run longer than defer_after or have to wait for a slot.",
+    "deferrable": "Hand subtasks over to the triggerer when they take longer than defer_after or wait for a slot.",
     "defer_after": "Seconds that a worker awaits a subtask before the triggerer takes it over.",
     "start_from_trigger": "Make decisions and run subtasks in the triggerer, without workers and Airflow's pools.",
     "resource_timeout": "Seconds that a subtask waits for a cluster without any slot; negative: without end.",

@@ -37,7 +37,8 @@ class AdaptiveSparkJob(TaskGroup):
         fuse_below: if the sources hold fewer bytes than this (such as ``"64MB"``), regions run inside their reader.
         restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
             `airflow_abs.operators.restart_strategy`; by default after waits that grow. `retries` of a vertex caps it.
-        deferrable, defer_after: hand a subtask over to the triggerer when it runs longer than this many seconds.
+        deferrable, defer_after: hand a subtask over to the triggerer when it runs longer than this many seconds, and at
+            once if its fan-out exceeds the slots and no pool is set.
         start_from_trigger: run subtasks in the triggerer from their start: no worker process, and as many at once as
             there are slots, instead of Airflow's pools.
         resource_timeout, resource_stabilization: with it, how many seconds to wait for a cluster that has no slot, and
