@@ -1,4 +1,4 @@
-"""Subtasks that start and end in the triggerer: no worker, our own slots, the same guarantees."""
+"""Subtasks that wait for a slot in the triggerer and end there, with a worker before or not: the same guarantees."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from airflow_abs.cli.services import AirflowServices
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 DAG = "from_trigger"
+QUEUED = "queued"
 RUN = "job.numbers.run"
 SECONDS = 240.0
 FILES, ROWS_PER_FILE = 5, 20  # 2 s each, 2 at a time
@@ -62,8 +63,8 @@ def most_at_once(event_logs: Path, ids: set[str]) -> int:
     return max(sum(start <= at < end for start, end in spans.values()) for at, _ in spans.values())
 
 
-def subtasks(airflow: AirflowServices, run_id: str) -> list[SubtaskState]:
-    return [each for each in airflow.api.task_instances(DAG, run_id) if each.task_id == RUN]
+def subtasks(airflow: AirflowServices, run_id: str, dag_id: str = DAG) -> list[SubtaskState]:
+    return [each for each in airflow.api.task_instances(dag_id, run_id) if each.task_id == RUN]
 
 
 def worker_pids(airflow: AirflowServices, run_id: str) -> set[int | None]:
@@ -79,9 +80,9 @@ def wait_for(what: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.2)
 
 
-def assert_right(folder: Path, run_id: str) -> None:
+def assert_right(folder: Path, run_id: str, dag_id: str = DAG) -> None:
     count = FILES * ROWS_PER_FILE
-    found = duckdb.sql(f'SELECT "count", "sum" FROM \'{folder}/mart/{DAG}/{run_id}/*.parquet\'').fetchall()
+    found = duckdb.sql(f'SELECT "count", "sum" FROM \'{folder}/mart/{dag_id}/{run_id}/*.parquet\'').fetchall()
     assert found == [(count, sum(range(1, count + 1)))]
 
 
@@ -133,3 +134,22 @@ def test_what_somebody_marks_failed_is_stopped_on_spark_or_never_starts(
     ended = lambda: {each for each, what, _ in operations(events) if what in ("Canceled", "Finished", "Failed")}  # noqa: E731
     wait_for(lambda: set(new) <= ended(), 30)
     assert len(new) < FILES
+
+
+def test_subtasks_beyond_the_slots_wait_in_the_triggerer_on_the_worker_path_too(
+    airflow: AirflowServices, folder: Path, few_numbers: Path
+) -> None:
+    events = folder / "spark-events"
+    before = started(events)
+    airflow.api.wait_for_dag(QUEUED, SECONDS)
+    conf = {"dies_at": "30", "once": str(folder / "died-queued")}
+    run_id = airflow.api.trigger_run(QUEUED, datetime(2026, 5, 5, tzinfo=UTC), conf, run_id="queued")
+    assert airflow.api.wait_for_run(QUEUED, run_id, SECONDS) == "success"
+    assert_right(folder, run_id, QUEUED)
+    (again,) = [each.map_index for each in subtasks(airflow, run_id, QUEUED) if each.try_number == 2]
+    assert "failure 1: restart in 1.0 s" in airflow.api.task_log(QUEUED, run_id, RUN, again)
+    new = started(events) - before
+    assert set(new.values()) == {1}  # nothing was submitted twice
+    assert most_at_once(events, set(new)) <= SLOTS
+    logs = [airflow.api.task_log(QUEUED, run_id, RUN, index) for index in range(FILES)]
+    assert sum("waiting for a slot of spark_connect_default" in log for log in logs) >= FILES - 2 * SLOTS

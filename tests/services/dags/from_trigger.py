@@ -1,6 +1,7 @@
-"""Subtasks that start and end in the triggerer: two slots, one step that takes a while and one that sums up.
+"""Two slots, one step of more subtasks than that which takes a while, and one that sums up.
 
-A number in `conf["dies_at"]` makes the Python worker that meets it die once.
+In `from_trigger` subtasks start in the triggerer, in `queued` their workers defer them to it. A number in
+`conf["dies_at"]` makes the Python worker that meets it die once.
 """
 
 from __future__ import annotations
@@ -46,20 +47,23 @@ def add_up(numbers: DataFrame) -> DataFrame:
     return numbers.agg(sf.count("*").alias("count"), sf.sum("number").alias("sum"))
 
 
-with DAG(
-    "from_trigger",
-    schedule=None,
-    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    params={"dies_at": "", "once": ""},
-    max_active_runs=3,
-):
-    with AdaptiveSparkJob(
-        "job",
-        exchange=EXCHANGE + "{{ '/' if dag.dag_id == 'from_trigger' else '/not-rendered' }}",
-        target_bytes=1,
-        slots=2,
-        start_from_trigger=True,
-        restart_strategy=FixedDelayRestart(2, 1.0),
+for dag_id, starts_in_triggerer in (("from_trigger", True), ("queued", False)):
+    with (
+        DAG(
+            dag_id,
+            schedule=None,
+            start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+            params={"dies_at": "", "once": ""},
+            max_active_runs=3,
+        ),
+        AdaptiveSparkJob(
+            "job",
+            exchange=EXCHANGE + "{{ '/' if dag.dag_id in ('from_trigger', 'queued') else '/not-rendered' }}",
+            target_bytes=1,
+            slots=2,
+            start_from_trigger=starts_in_triggerer,
+            restart_strategy=FixedDelayRestart(2, 1.0),
+        ),
     ):
         numbers = AdaptiveSparkOperator(
             task_id="numbers",
@@ -72,5 +76,5 @@ with DAG(
             inputs={"numbers": numbers.rebalance()},
             transform=add_up,
             parallelism=1,
-            sink=Files(f"{MART}/from_trigger/{{{{ run_id }}}}"),
+            sink=Files(f"{MART}/{dag_id}/{{{{ run_id }}}}"),
         )
