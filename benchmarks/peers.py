@@ -110,8 +110,9 @@ class Arena:
         last = f"job.{workload.last.name}.run" if peer in OUR_PEERS else workload.last.name
         before, sent = self.cpu(), datetime.now(UTC)
         api.trigger_run(dag_id, sent, {"tables": tables}, run_id=run_id)
-        if failure is not None:
-            _KillInAirflow(self, peer, workload, dag_id, run_id, last).after(failure)
+        problem = None
+        if failure is not None and not _KillInAirflow(self, peer, workload, dag_id, run_id, last).after(failure):
+            problem = f"{last} had ended before it was to be killed"
         state = self.wait(dag_id, run_id)
         run = api.request("GET", f"/dags/{dag_id}/dagRuns/{run_id}")
         cpu = difference(self.cpu(), before)
@@ -122,7 +123,7 @@ class Arena:
             wall=(datetime.fromisoformat(run["end_date"]) - sent).total_seconds(),
             cpu=cpu,
             output=output if peer in OUR_PEERS else Path(place(workload, workload.last.name, str(output))),
-            problem=None if state == "success" else f"run {run_id} of {dag_id} ended as {state}",
+            problem=problem if state == "success" else f"run {run_id} of {dag_id} ended as {state}",
             last_step=span([each for each in states if each.task_id == last]),
             notes=self._notes(peer, workload, dag_id, run_id, states),
         )
@@ -209,12 +210,14 @@ class _KillInAirflow:
     run_id: str
     task_id: str
 
-    def after(self, failure: Failure) -> None:
+    def after(self, failure: Failure) -> int:
+        """How many processes it killed."""
         started = self._await_start()
         time.sleep(max(0.0, started + failure.share * failure.seconds - time.time()))
         killed = self._kill_processes()
         asyncio.run(self._end_in_spark())
         print(f"    {self.peer}: killed {killed} processes after {time.time() - started:.1f} s", flush=True)
+        return killed
 
     def _await_start(self) -> float:
         deadline = time.monotonic() + RUN_SECONDS
@@ -223,7 +226,7 @@ class _KillInAirflow:
             starts = [each.start for each in states if each.task_id == self.task_id and each.start]
             if starts:
                 return min(starts).timestamp()
-            time.sleep(0.5)
+            time.sleep(0.2)
         raise AirflowApiError(f"{self.task_id} of {self.dag_id} did not start in {RUN_SECONDS:g} s")
 
     def _kill_processes(self) -> int:
