@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from airflow_abs.core.explain import format_bytes
-from airflow_abs.core.region_decision import RegionDecision
+
+if TYPE_CHECKING:
+    from airflow_abs.core.region_decision import RegionDecision
 
 _COPIED_BYTES = 1024 * 1024
 """Broadcast inputs in files; smaller ones can be held as often as there are subtasks."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.plan import JobPlan
-from airflow_abs.exchange.sinks import publish_sink
-from airflow_abs.exchange.store import read_json
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.operators.job_task import JobTask
 
@@ -31,8 +28,11 @@ class CommitOperator(JobTask):
         self.region = region
 
     def execute(self, context: Context) -> dict[str, Any]:
+        from airflow_abs.exchange.plan import read_plan
+        from airflow_abs.exchange.sinks import publish_sink
+
         folder = self.folder(context)
-        plan = JobPlan.from_json(read_json(folder.plan_path)).region(self.region)
+        plan = read_plan(folder).region(self.region)
         published = {sink.vertex: publish_sink(folder, self.region, sink, open_path) for sink in plan.sinks}
         for vertex, sizes in published.items():
             self.log.info(

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_abs.core.admission import Admission
 from airflow_abs.operators.job_task import JobTask
-from airflow_abs.triggers.decide import decide
-from airflow_abs.triggers.subtask import error_from_json
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -43,6 +41,8 @@ class DecideOperator(JobTask):
         self.admission = admission
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
+        from airflow_abs.triggers.decide import decide
+
         def read(region: str) -> list[dict[str, Any]]:
             return pull_reports(context, self.reports[region])
 
@@ -50,6 +50,8 @@ class DecideOperator(JobTask):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
         """A trigger ends a decision itself; a worker is woken only to raise what went wrong."""
+        from airflow_abs.triggers.subtask import error_from_json
+
         raise error_from_json(event["error"])
 
 

@@ -6,11 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.exchange.cleaning import release_job
 from airflow_abs.exchange.errors import ExchangeError
-from airflow_abs.exchange.run_reading import read_run
 from airflow_abs.operators.job_task import JobTask
-from airflow_abs.triggers.metrics import emit_run
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -42,6 +39,8 @@ class ReleaseOperator(JobTask):
         self.server = server
 
     def execute(self, context: Context) -> dict[str, Any]:
+        from airflow_abs.exchange.cleaning import release_job
+
         self._emit_metrics(context)
         self._release_sessions(context)
         if self.server is not None:
@@ -76,6 +75,9 @@ class ReleaseOperator(JobTask):
 
     def _emit_metrics(self, context: Context) -> None:
         """Before anything is deleted. A run that cannot be read is none of a release's problems."""
+        from airflow_abs.exchange.run_reading import read_run
+        from airflow_abs.triggers.metrics import emit_run
+
         try:
             emit_run(read_run(self.folder(context)))
         except ExchangeError as error:

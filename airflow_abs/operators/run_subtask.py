@@ -13,7 +13,6 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_abs.core.job_graph import Region
 from airflow_abs.operators.job_task import JobTask
-from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, error_from_json
 
 if TYPE_CHECKING:
@@ -92,6 +91,8 @@ class RunSubtaskOperator(JobTask):
 
     def _defer_to_queue(self) -> NoReturn:
         """No timeout of Airflow's: the time without a slot is not the subtask's."""
+        from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
+
         limit = self.execution_timeout
         trigger = StartSubtaskTrigger(
             conn_id=self.conn_id,
