@@ -59,6 +59,7 @@ with DAG("many", schedule=None, start_date=START):
             transform=behind_a_gate,
             transform_kwargs={"gate": f"{MART}/gates/{{{{ run_id }}}}"},
             sink=Files(f"{MART}/many"),
+            pool="default_pool",  # of the author's own: they are not queued for the two slots
         )
 
 with DAG("few", schedule=None, start_date=START):
