@@ -105,6 +105,7 @@ class RunSubtaskOperator(JobTask):
             deferred=True,
             **self.slot_options,
         )
+        self.log.info("its fan-out exceeds the slots of Spark: waiting for one in the triggerer")
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:

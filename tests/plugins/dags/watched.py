@@ -53,7 +53,10 @@ for name, transform, defer_after in (
         with AdaptiveSparkJob("job", defer_after=defer_after):
             orders = AdaptiveSparkOperator(task_id="orders", source=Files(f"{LAKE}/orders/ds={DAY}"), transform=keep)
             work = AdaptiveSparkOperator(
-                task_id="work", inputs={"orders": orders.hash("customer_id")}, transform=transform
+                task_id="work",
+                inputs={"orders": orders.hash("customer_id")},
+                transform=transform,
+                pool="default_pool",  # of the author's own: they are not queued for slots in the triggerer
             )
             AdaptiveSparkOperator(
                 task_id="out", inputs={"work": work.rebalance()}, sink=Files(f"{MART}/{name}/ds={DAY}")
