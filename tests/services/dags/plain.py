@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pendulum
 from airflow.providers.standard.sensors.filesystem import FileSensor
 from airflow.sdk import DAG, task
@@ -23,4 +25,12 @@ with DAG("plain", schedule="@daily", start_date=START, catchup=False):
     double.expand(number=numbers())
 
 with DAG("waiting", schedule="@daily", start_date=START, catchup=False):
-    FileSensor(task_id="file", filepath="{{ dag_run.conf['path'] }}", deferrable=True, poke_interval=1)
+    # A retry, because Airflow itself may fail a sensor that is resumed within some 5 s of its deferral (#72716).
+    FileSensor(
+        task_id="file",
+        filepath="{{ dag_run.conf['path'] }}",
+        deferrable=True,
+        poke_interval=1,
+        retries=1,
+        retry_delay=timedelta(seconds=1),
+    )
