@@ -58,9 +58,9 @@ def most_at_once(event_logs: Path, ids: set[str]) -> int:
     """Of these operations, how many the server executed at the same time."""
     spans: dict[str, list[int]] = {}
     for each, what, at in operations(event_logs):
-        if each in ids and what in ("Started", "Finished"):
+        if each in ids and what in ("Started", "Finished", "Failed"):
             spans.setdefault(each, []).append(at)
-    return max(sum(start <= at < end for start, end in spans.values()) for at, _ in spans.values())
+    return max(sum(start <= at < end for start, *_, end in spans.values()) for at, *_ in spans.values())
 
 
 def subtasks(airflow: AirflowServices, run_id: str, dag_id: str = DAG) -> list[SubtaskState]:
