@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_abs.core.errors import InvalidValueError
@@ -78,11 +78,11 @@ class JobSettings:
             "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism", "strategy", "slots",
             "fuse_below",
         )  # fmt: skip
-        return {name: asdict(self)[name] for name in names}
+        return {name: getattr(self, name) for name in names}
 
     def slot_options(self) -> dict[str, Any]:
         """The part that says how to wait for a slot; seconds."""
-        return {name: asdict(self)[name] for name in ("slots", "resource_timeout", "resource_stabilization")}
+        return {name: getattr(self, name) for name in ("slots", "resource_timeout", "resource_stabilization")}
 
 
 def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
