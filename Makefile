@@ -57,11 +57,11 @@ cluster-down: $(READY) ## end the cluster; its data stay
 	@$(BIN)/airflow-abs cluster down $(CLUSTER_ARGS)
 
 secrets: ## passwords and a certificate for docker-compose.yaml: .env and docker/secrets/; what is there stays
-	@$(PYTHON) -m airflow_abs.cli.cluster_secrets
+	@$(PYTHON) -m testbed.secrets
 
 # Without root: the command itself says what is missing.
 packages: $(READY)
-	@if ! $(BIN)/python -c 'from airflow_abs.cli.cluster_folder import check_host; check_host()' 2>/dev/null \
+	@if ! $(BIN)/python -c 'from testbed.folder import check_host; check_host()' 2>/dev/null \
 	    && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq || true; \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(CLUSTER_PACKAGES) >/dev/null; \
@@ -91,4 +91,4 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 java: $(READY)
-	@$(BIN)/python -c 'from airflow_abs.spark.java import find_java_home; find_java_home()' 2>&1 | tail -n 1 >&2; exit $${PIPESTATUS[0]}
+	@$(BIN)/python -c 'from airflow_abs.spark.server.java import find_java_home; find_java_home()' 2>&1 | tail -n 1 >&2; exit $${PIPESTATUS[0]}

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_abs.exchange.files import Files
+    from airflow_abs.exchange.sources.files import Files
     from airflow_abs.hooks.ephemeral import Ephemeral
     from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
@@ -20,7 +20,7 @@ _HOMES = {
     "AdaptiveSparkJob": "airflow_abs.task_groups.adaptive_spark",
     "AdaptiveSparkOperator": "airflow_abs.operators.adaptive_spark",
     "Ephemeral": "airflow_abs.hooks.ephemeral",
-    "Files": "airflow_abs.exchange.files",
+    "Files": "airflow_abs.exchange.sources.files",
 }
 
 __all__ = ["AdaptiveSparkJob", "AdaptiveSparkOperator", "Ephemeral", "Files", "__version__"]

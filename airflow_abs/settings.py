@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_abs.core.decide.region_inputs import Strategy
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.region_inputs import Strategy
 
 SECTION = "adaptive_spark"
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from airflow_abs.cli.signals import ended_by_signals
+from airflow_abs.demo.signals import ended_by_signals
 from benchmarks.samples import Sample, rows_to_markdown, table_of
 from benchmarks.workloads import WORKLOADS, chosen
 

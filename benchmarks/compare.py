@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_abs.cli.services import AirflowServices
-from airflow_abs.spark.embedded import ensure_embedded_server
-from airflow_abs.spark.embedded_state import EmbeddedSettings
-from airflow_abs.spark.java import find_java_home
-from airflow_abs.spark.protocol import pyspark_folder
+from airflow_abs.demo.services import AirflowServices
+from airflow_abs.spark.connect.protocol import pyspark_folder
+from airflow_abs.spark.server.embedded import ensure_embedded_server
+from airflow_abs.spark.server.embedded_state import EmbeddedSettings
+from airflow_abs.spark.server.java import find_java_home
 from benchmarks import POOL
 from benchmarks.cpu_time import adopt_orphans
 from benchmarks.datasets import make_tables, table_bytes, verify

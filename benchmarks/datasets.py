@@ -14,8 +14,8 @@ from pathlib import Path
 
 import duckdb
 
-from airflow_abs.cli.generate import _find_tpchgen
-from airflow_abs.cli.oracle import Verdict, compare
+from airflow_abs.demo.generate import _find_tpchgen
+from airflow_abs.demo.oracle import Verdict, compare
 from benchmarks.workloads import Workload
 
 FILE_BYTES = 64 * 1024 * 1024

@@ -12,16 +12,16 @@ from typing import Any
 
 import psutil
 
-from airflow_abs.core.job_graph import JobEdge, JobVertex
-from airflow_abs.core.partitioning import Partitioning
-from airflow_abs.exchange.files import Files
-from airflow_abs.spark.compile import VertexProgram
-from airflow_abs.spark.connection import Connection, open_connection
-from airflow_abs.spark.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
-from airflow_abs.spark.embedded_state import EmbeddedSettings
-from airflow_abs.spark.operations import Operation, derive_id, execute_operation, release_session
+from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.vertices import VertexProgram
+from airflow_abs.spark.connect.connection import Connection, open_connection
+from airflow_abs.spark.connect.operations import Operation, derive_id, execute_operation, release_session
+from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.relations import read_result, write_files
-from airflow_abs.spark.session import open_session
+from airflow_abs.spark.server.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
+from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from benchmarks.target_bytes import write_events
 from tests.job_runner import JobRun, plan_run
 
@@ -92,9 +92,9 @@ def _shuffle_inline(endpoint: Any, folder: Path) -> None:
 
 async def _read_ranges(endpoint: Any, job: JobRun) -> None:
     """As eight subtasks would, each its sixteen subpartitions, the rows going nowhere."""
-    from airflow_abs.core.ranges import IndexRange
-    from airflow_abs.exchange.manifest import files_for_range, read_manifest
-    from airflow_abs.exchange.paths import uri_for_spark
+    from airflow_abs.core.decide.ranges import IndexRange
+    from airflow_abs.exchange.records.manifest import files_for_range, read_manifest
+    from airflow_abs.exchange.records.paths import uri_for_spark
 
     count = job.decisions["events"].parallelism
     manifests = [read_manifest(job.folder, "events", index) for index in range(count)]

@@ -15,12 +15,12 @@ from typing import Any
 
 import psutil
 
-from airflow_abs.core.job_graph import JobEdge, JobVertex
-from airflow_abs.core.partitioning import Partitioning
-from airflow_abs.exchange.files import Files
-from airflow_abs.spark.compile import VertexProgram
-from airflow_abs.spark.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
-from airflow_abs.spark.embedded_state import EmbeddedSettings
+from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.vertices import VertexProgram
+from airflow_abs.spark.server.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
+from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from benchmarks.target_bytes import write_events
 from tests.job_runner import plan_run
 

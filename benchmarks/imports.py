@@ -14,10 +14,11 @@ CASES = {
     "airflow.sdk": SDK,
     "airflow.sdk, airflow_abs": f"{SDK}; from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files",
     "airflow.sdk, parse daily_revenue": f"{SDK}; import daily_revenue",
-    "what decide loads": f"{SDK}; import daily_revenue, airflow_abs.triggers.decide, airflow_abs.exchange.decisions",
-    "what a subtask loads": f"{SDK}; import daily_revenue, grpc.aio, airflow_abs.spark.subtask; "
-    "from airflow_abs.spark.protocol import protos; protos()",
-    "what plan loads": f"{SDK}; import daily_revenue, airflow_abs.spark.planning, pyspark.sql.connect.session",
+    "what decide loads": f"{SDK}; import daily_revenue, airflow_abs.triggers.decide, "
+    "airflow_abs.exchange.records.decisions",
+    "what a subtask loads": f"{SDK}; import daily_revenue, grpc.aio, airflow_abs.spark.run.subtask; "
+    "from airflow_abs.spark.connect.protocol import protos; protos()",
+    "what plan loads": f"{SDK}; import daily_revenue, airflow_abs.spark.compile.planning, pyspark.sql.connect.session",
 }
 REPORT = "import resource; r = resource.getrusage(resource.RUSAGE_SELF); print(r.ru_utime + r.ru_stime)"
 

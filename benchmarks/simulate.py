@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow_abs.core.recorded_job import RecordedJob
-from airflow_abs.core.simulated_fit import fit_costs
-from airflow_abs.core.simulation import Scenario, SimulatedJob, simulate
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.recorded import recorded_job
-from airflow_abs.exchange.run_reading import read_run
+from airflow_abs.core.simulate.fit import fit_costs
+from airflow_abs.core.simulate.recorded_job import RecordedJob
+from airflow_abs.core.simulate.simulation import Scenario, SimulatedJob, simulate
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.runs.recorded import recorded_job
+from airflow_abs.exchange.runs.run_reading import read_run
 from benchmarks.compare import ROOT, Comparison, open_arena
 from benchmarks.cpu_time import adopt_orphans
 from benchmarks.datasets import make_tables, verify

@@ -6,8 +6,8 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from airflow_abs.spark.embedded import ensure_embedded_server, stop_embedded_server
-from airflow_abs.spark.embedded_state import EmbeddedSettings
+from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
+from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from benchmarks.compiling import plan_workload
 from benchmarks.datasets import make_tables
 from benchmarks.workloads import WORKLOADS

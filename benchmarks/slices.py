@@ -16,7 +16,7 @@ def run_slice(workload_name: str, step_name: str, data: str, out: str, index: in
     from airflow.sdk import get_current_context
 
     from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
-    from airflow_abs.spark.session import open_session
+    from airflow_abs.spark.connect.session import open_session
 
     workload = WORKLOADS[workload_name]
     step = workload.step(step_name)
@@ -37,7 +37,7 @@ def run_slice(workload_name: str, step_name: str, data: str, out: str, index: in
 
 def slice_session(dag_id: str, run_id: str, step: str, index: int, number: int) -> str:
     """The id of the Spark session of one try, so that whoever kills the try can end it there too."""
-    from airflow_abs.spark.operations import derive_id
+    from airflow_abs.spark.connect.operations import derive_id
 
     return derive_id("slices", dag_id, run_id, step, index, number)
 

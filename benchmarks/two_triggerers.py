@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow_abs.cli.airflow_api import ENDED
-from airflow_abs.cli.cluster_processes import ClusterProcesses
-from airflow_abs.cli.topology_place import AIRFLOW
+from airflow_abs.demo.airflow_api import ENDED
 from benchmarks.cpu_time import adopt_orphans, difference, read_processes, seconds_by_part
 from benchmarks.subtasks import write_rows
+from testbed.processes import ClusterProcesses
+from testbed.topology_place import AIRFLOW
 
 SUBTASKS = 300
 DAG_SECONDS = 300.0

@@ -26,7 +26,7 @@ os.environ |= {
 }
 
 if TYPE_CHECKING:
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
     It ends response streams after 2 s (not 2 min), so every longer operation of every test is reattached to, and
     reports progress every 0.2 s (not 2 s).
     """
-    from airflow_abs.spark.embedded import ensure_embedded_server, stop_embedded_server
-    from airflow_abs.spark.embedded_state import EmbeddedSettings
+    from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
+    from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 
     folder = tmp_path_factory.mktemp("embedded-spark")
     folder.chmod(0o700)

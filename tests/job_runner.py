@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from airflow_abs.core.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
-from airflow_abs.core.region_decision import RegionDecision
-from airflow_abs.exchange.decisions import StoredDecision, decide_and_store, read_decision
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.plan import JobPlan
-from airflow_abs.exchange.reports import report
-from airflow_abs.exchange.sinks import publish_sink
-from airflow_abs.spark.compile import VertexProgram
-from airflow_abs.spark.connection import open_connection
-from airflow_abs.spark.endpoint import ConnectEndpoint
-from airflow_abs.spark.planning import plan_job
-from airflow_abs.spark.session import open_session
-from airflow_abs.spark.subtask import SubtaskAttempt, run_subtask
+from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
+from airflow_abs.exchange.publish.sinks import publish_sink
+from airflow_abs.exchange.records.decisions import StoredDecision, decide_and_store, read_decision
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.plan import JobPlan
+from airflow_abs.exchange.records.reports import report
+from airflow_abs.spark.compile.planning import plan_job
+from airflow_abs.spark.compile.vertices import VertexProgram
+from airflow_abs.spark.connect.connection import open_connection
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.connect.session import open_session
+from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
 from tests.replayed import assert_replayed
 
 OPTIONS: Mapping[str, Any] = {

@@ -7,21 +7,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from airflow_abs.core.partitioning import Partitioning
-from airflow_abs.core.region_decision import BlockingInput, RegionDecision, RegionOptions, SourceInput, decide_region
-from airflow_abs.exchange.decisions import StoredDecision, region_options
-from airflow_abs.exchange.files import Files
-from airflow_abs.exchange.listing import SourceFile
-from airflow_abs.exchange.manifest import (
+from airflow_abs.core.decide.region_decision import (
+    BlockingInput,
+    RegionDecision,
+    RegionOptions,
+    SourceInput,
+    decide_region,
+)
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.records.decisions import StoredDecision, region_options
+from airflow_abs.exchange.records.manifest import (
     MANIFEST_VERSION,
     Manifest,
     ResultFile,
     ResultManifest,
     bytes_by_subpartition,
 )
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.plan import JobPlan, PlannedInput, PlannedRegion, PlannedSink, PlannedSource, PlannedStep
-from airflow_abs.exchange.store import encode_json, write_json
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.plan import (
+    JobPlan,
+    PlannedInput,
+    PlannedRegion,
+    PlannedSink,
+    PlannedSource,
+    PlannedStep,
+)
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.listing import SourceFile
+from airflow_abs.exchange.storage.whole_files import encode_json, write_json
 
 BEGAN = 1_767_225_600.0  # 2026-01-01
 

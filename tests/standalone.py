@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airflow_abs.cli.bound_child import start_bound, stop_group
-from airflow_abs.cli.cluster_processes import base_environment
-from airflow_abs.spark.protocol import pyspark_folder
+from airflow_abs.demo.bound_child import start_bound, stop_group
+from airflow_abs.spark.connect.protocol import pyspark_folder
+from testbed.processes import base_environment
 
 SECONDS = 200.0
 RUN_SECRET = "a long random text"

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_abs.cli.generate import DataSpec, generate
-from airflow_abs.cli.oracle import QUERIES, verify
-from airflow_abs.exchange.files import Files
-from airflow_abs.spark.compile import VertexProgram
+from airflow_abs.demo.generate import DataSpec, generate
+from airflow_abs.demo.oracle import QUERIES, verify
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.vertices import VertexProgram
 from tests.job_runner import JobRun, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.operators.plan import PlanOperator
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 pytestmark = pytest.mark.spark
 

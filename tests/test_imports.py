@@ -11,7 +11,15 @@ import pytest
 HEAVY = {"pyspark", "grpc", "pyarrow", "pandas", "numpy", "s3fs", "aiobotocore", "botocore", "boto3", "moto", "flask"}
 
 RUNNING = {
-    f"airflow_abs.exchange.{name}" for name in ("plan", "decisions", "sinks", "commit", "cleaning", "run_reading")
+    f"airflow_abs.exchange.{name}"
+    for name in (
+        "records.plan",
+        "records.decisions",
+        "publish.sinks",
+        "publish.publication",
+        "runs.cleaning",
+        "runs.run_reading",
+    )
 }
 """What tasks need when they run: every worker and every parse would pay for it."""
 
@@ -31,7 +39,7 @@ def loaded_by(code: str, environment: dict[str, str]) -> set[str]:
 
 
 def test_importing_the_package_loads_neither_airflow_nor_spark(airflow_environment: Any) -> None:
-    loaded = loaded_by("import airflow_abs, airflow_abs.core.job_graph", airflow_environment.variables)
+    loaded = loaded_by("import airflow_abs, airflow_abs.core.graph.job_graph", airflow_environment.variables)
     assert not loaded & (HEAVY | {"airflow", "fsspec", "upath"})
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from airflow_abs.cli.cluster import add_cluster
-from airflow_abs.cli.run_commands import add_run_commands
+from airflow_abs.cli.commands.arguments import add_run_commands
 from airflow_abs.exchange.errors import ExchangeError
+from testbed.command import add_cluster
 
 DEMO_DATES = "2026-01-01,2026-01-02,2026-01-03"
 DEMO_SCALE = 0.1
@@ -141,9 +141,9 @@ def _add_gc(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from airflow_abs.cli.demo import DemoOptions, run_demo
-    from airflow_abs.cli.oracle import QUERIES
-    from airflow_abs.cli.terminal import Terminal
+    from airflow_abs.cli.output.terminal import Terminal
+    from airflow_abs.demo.oracle import QUERIES
+    from airflow_abs.demo.run import DemoOptions, run_demo
 
     dag_ids = tuple(dict.fromkeys(options.dag or ["daily_revenue"]))
     chosen = DemoOptions(
@@ -161,8 +161,8 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from airflow_abs.cli.generate import DataSpec, generate
-    from airflow_abs.cli.terminal import Terminal
+    from airflow_abs.cli.output.terminal import Terminal
+    from airflow_abs.demo.generate import DataSpec, generate
 
     match options.hot_day:
         case "last":
@@ -179,7 +179,7 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _server(options: argparse.Namespace) -> int:
-    from airflow_abs.cli.server import show_status, stop_server
+    from airflow_abs.cli.commands.server import show_status, stop_server
     from airflow_abs.hooks.adaptive_spark import embedded_folder
 
     folder = options.folder or embedded_folder()
@@ -187,7 +187,7 @@ def _server(options: argparse.Namespace) -> int:
 
 
 def _gc(options: argparse.Namespace) -> int:
-    from airflow_abs.cli.gc import collect_garbage, parse_duration
+    from airflow_abs.cli.commands.gc import collect_garbage, parse_duration
 
     return collect_garbage(options.exchange, parse_duration(options.older_than), dry_run=options.dry_run)
 

@@ -11,7 +11,7 @@ import sys
 
 def main(address: str) -> int:
     """0 and the server's version on standard output, or 1 and the reason on standard error."""
-    from airflow_abs.spark.endpoint import ConnectEndpoint, probe_blocking
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint, probe_blocking
     from airflow_abs.spark.errors import SparkOperationError
 
     host, _, port = address.rpartition(":")

@@ -17,10 +17,10 @@ from airflow_abs.settings import SECTION
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-    from airflow_abs.exchange.paths import JobFolder
-    from airflow_abs.exchange.run_server import RunServer
-    from airflow_abs.spark.embedded_state import EmbeddedSettings
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.records.server_record import RunServer
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+    from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 
 
 _ENDPOINT_SECONDS = 5.0
@@ -53,8 +53,8 @@ class AdaptiveSparkHook(SparkConnectHook):
 
     def find_endpoint(self) -> ConnectEndpoint | None:
         """The server if there is one; starts none."""
-        from airflow_abs.exchange.run_server import read_server
-        from airflow_abs.spark.embedded import embedded_status
+        from airflow_abs.exchange.records.server_record import read_server
+        from airflow_abs.spark.server.embedded import embedded_status
 
         connection = self.get_connection(self._conn_id)
         if self._run is not None:
@@ -84,16 +84,16 @@ class AdaptiveSparkHook(SparkConnectHook):
 
     def endpoint_of(self, server: RunServer) -> ConnectEndpoint:
         """Where this server of a run is, with its token."""
-        from airflow_abs.spark.run_server import server_endpoint
+        from airflow_abs.spark.server.application import server_endpoint
 
         connection = self.get_connection(self._conn_id)
         return server_endpoint(server, connection.password or "", connection.login)
 
     def _endpoint(self, connection: Connection) -> ConnectEndpoint:
-        from airflow_abs.exchange.run_server import read_server
-        from airflow_abs.spark.embedded import ensure_embedded_server
-        from airflow_abs.spark.endpoint import ConnectEndpoint
-        from airflow_abs.spark.run_server import server_endpoint
+        from airflow_abs.exchange.records.server_record import read_server
+        from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+        from airflow_abs.spark.server.application import server_endpoint
+        from airflow_abs.spark.server.embedded import ensure_embedded_server
 
         if self._run is not None:
             return server_endpoint(read_server(self._run), connection.password or "", connection.login)
@@ -108,7 +108,7 @@ def is_embedded(connection: Connection) -> bool:
 
 def embedded_settings(connection: Connection) -> EmbeddedSettings:
     """The connection's extra as settings of the embedded server: ``cores``, ``driver_memory``, ``conf``, ..."""
-    from airflow_abs.spark.embedded_state import EmbeddedSettings
+    from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 
     extra = connection.extra_dejson
     known = {field.name: extra[field.name] for field in fields(EmbeddedSettings) if field.name in extra}

@@ -6,12 +6,12 @@ import secrets
 import time
 from dataclasses import replace
 
-from airflow_abs.exchange.paths import JobFolder, uri_for_spark
-from airflow_abs.exchange.run_server import RunServer, delete_start, prepare_start, read_server, write_server
+from airflow_abs.exchange.records.paths import JobFolder, uri_for_spark
+from airflow_abs.exchange.records.server_record import RunServer, delete_start, prepare_start, read_server, write_server
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.hooks.spark_application import ServerSubmitHook, is_active
 from airflow_abs.hooks.storage import open_path
-from airflow_abs.spark.run_server import derive_token, server_properties
+from airflow_abs.spark.server.application import derive_token, server_properties
 
 
 def starts_folder(settings: Ephemeral, folder: JobFolder) -> JobFolder:

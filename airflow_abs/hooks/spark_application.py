@@ -15,17 +15,17 @@ from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
-from airflow_abs.exchange.locations import ExchangePath
-from airflow_abs.exchange.paths import uri_for_spark
-from airflow_abs.spark.embedded_state import write_private
+from airflow_abs.exchange.records.paths import uri_for_spark
+from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.spark.connect.protocol import pyspark_folder
 from airflow_abs.spark.errors import ConnectServerUnreachableError
-from airflow_abs.spark.protocol import pyspark_folder
-from airflow_abs.spark.run_server import (
+from airflow_abs.spark.server.application import (
     TOKEN_VARIABLE,
     Manager,
     server_application,
     token_settings,
 )
+from airflow_abs.spark.server.embedded_state import write_private
 
 _ACTIVE = frozenset({"SUBMITTED", "RUNNING", "RELAUNCHING", "NEW", "NEW_SAVING", "ACCEPTED", "PENDING"})
 _KILL_SECONDS = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from airflow_abs.exchange.locations import ExchangePath
+    from airflow_abs.exchange.storage.locations import ExchangePath
 
 
 def open_path(uri: str) -> ExchangePath:

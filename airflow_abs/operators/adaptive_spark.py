@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.core.job_graph import JobEdge, JobVertex
-from airflow_abs.core.joins import JoinType
-from airflow_abs.core.partitioning import Partitioning
-from airflow_abs.exchange.files import SOURCE, Files
+from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
+from airflow_abs.core.graph.join_types import JoinType
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.sources.files import SOURCE, Files
 
 OPEN_JOB: ContextVar[list[AdaptiveSparkOperator] | None] = ContextVar("open_adaptive_spark_job", default=None)
 """The vertices of the job that is open now, in the order of their declaration; None outside of a job."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.operators.job_task import JobTask
 
@@ -28,8 +28,8 @@ class CommitOperator(JobTask):
         self.region = region
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from airflow_abs.exchange.plan import read_plan
-        from airflow_abs.exchange.sinks import publish_sink
+        from airflow_abs.exchange.publish.sinks import publish_sink
+        from airflow_abs.exchange.records.plan import read_plan
 
         folder = self.folder(context)
         plan = read_plan(folder).region(self.region)

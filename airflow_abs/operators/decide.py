@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow_abs.core.admission import Admission
+from airflow_abs.core.slots.admission import Admission
 from airflow_abs.operators.job_task import JobTask
 
 if TYPE_CHECKING:

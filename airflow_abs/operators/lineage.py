@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from airflow_abs.exchange.locations import S3_SCHEMES, without_connection
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.plan import JobPlan
-from airflow_abs.exchange.run_reading import read_run
-from airflow_abs.exchange.run_view import RegionView
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.plan import JobPlan
+from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.exchange.runs.run_view import RegionView
+from airflow_abs.exchange.storage.locations import S3_SCHEMES, without_connection
 
 
 def read_lineage(folder: JobFolder, region: str) -> Any:

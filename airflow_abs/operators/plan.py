@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.core.job_graph import JobGraph
+from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
-from airflow_abs.exchange.files import Files
+from airflow_abs.exchange.sources.files import Files
 from airflow_abs.operators.job_task import JobTask
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_abs.exchange.paths import JobFolder
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 
 class PlanOperator(JobTask):
@@ -56,8 +56,8 @@ class PlanOperator(JobTask):
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.hooks.storage import open_path
-        from airflow_abs.spark.planning import plan_job
-        from airflow_abs.spark.session import open_session
+        from airflow_abs.spark.compile.planning import plan_job
+        from airflow_abs.spark.connect.session import open_session
 
         folder = self.folder(context)
         endpoint = self.spark_hook(context).get_endpoint()
@@ -75,7 +75,7 @@ class PlanOperator(JobTask):
         """What still runs of a run that was cleared: Airflow leaves the triggers of its subtasks alone until those are
         queued again."""
         from airflow_abs.spark.errors import SparkOperationError
-        from airflow_abs.spark.release import release_sessions
+        from airflow_abs.spark.run.release import release_sessions
 
         try:
             self.log.info("cleared: ended %d Spark session(s)", asyncio.run(release_sessions(endpoint, folder)))
@@ -85,7 +85,7 @@ class PlanOperator(JobTask):
             self.log.warning("could not end this run's Spark sessions: %s", error)
 
     def _programs(self) -> dict[str, Any]:
-        from airflow_abs.spark.compile import VertexProgram
+        from airflow_abs.spark.compile.vertices import VertexProgram
 
         return {
             name: VertexProgram(

@@ -39,7 +39,7 @@ class ReleaseOperator(JobTask):
         self.server = server
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from airflow_abs.exchange.cleaning import release_job
+        from airflow_abs.exchange.runs.cleaning import release_job
 
         self._emit_metrics(context)
         self._release_sessions(context)
@@ -63,7 +63,7 @@ class ReleaseOperator(JobTask):
     def _release_sessions(self, context: Context) -> None:
         """After failures too: nothing of an ended run may go on in Spark. A server that is gone has nothing to end."""
         from airflow_abs.spark.errors import SparkOperationError
-        from airflow_abs.spark.release import release_sessions
+        from airflow_abs.spark.run.release import release_sessions
 
         try:
             endpoint = self.spark_hook(context).find_endpoint()
@@ -75,7 +75,7 @@ class ReleaseOperator(JobTask):
 
     def _emit_metrics(self, context: Context) -> None:
         """Before anything is deleted. A run that cannot be read is none of a release's problems."""
-        from airflow_abs.exchange.run_reading import read_run
+        from airflow_abs.exchange.runs.run_reading import read_run
         from airflow_abs.triggers.metrics import emit_run
 
         try:

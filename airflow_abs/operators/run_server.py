@@ -14,8 +14,8 @@ from airflow_abs.operators.job_task import JobTask
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_abs.exchange.paths import JobFolder
-    from airflow_abs.exchange.run_server import RunServer
+    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.records.server_record import RunServer
     from airflow_abs.hooks.ephemeral import Ephemeral
     from airflow_abs.hooks.spark_application import ServerSubmitHook
 
@@ -85,7 +85,7 @@ class StartServerOperator(ServerTask):
         Raises:
             ConnectServerUnreachableError: it has ended, or its time to start is over, or it may not be spoken to.
         """
-        from airflow_abs.exchange.run_server import write_server
+        from airflow_abs.exchange.records.server_record import write_server
         from airflow_abs.hooks.spark_application import is_active
         from airflow_abs.spark.errors import ConnectServerUnreachableError
 
@@ -118,10 +118,10 @@ class StartServerOperator(ServerTask):
 
     def _find_address(self, folder: JobFolder, server: RunServer) -> RunServer | None:
         """The server with its address, if it has announced one and answers there."""
-        from airflow_abs.exchange.run_server import read_announcement
+        from airflow_abs.exchange.records.server_record import read_announcement
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.hooks.run_server import starts_folder
-        from airflow_abs.spark.endpoint import probe_blocking
+        from airflow_abs.spark.connect.endpoint import probe_blocking
         from airflow_abs.spark.errors import ConnectServerUnreachableError
 
         address = read_announcement(starts_folder(self.server, folder), server.key)

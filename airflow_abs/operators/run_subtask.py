@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_abs.core.job_graph import Region
+from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.operators.job_task import JobTask
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, error_from_json
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 
 _INTERRUPT_SECONDS = 30.0

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from airflow_abs.core.ranges import IndexRange
-from airflow_abs.spark.protocol import protos
+from airflow_abs.core.decide.ranges import IndexRange
+from airflow_abs.spark.connect.protocol import protos
 
 Relation = Any
 """A `pyspark.sql.connect.proto.Relation`."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from airflow_abs.core.joins import JoinType
-from airflow_abs.spark.protocol import protos
+from airflow_abs.core.graph.join_types import JoinType
+from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.relations import Relation
 
 PLACEHOLDER_PREFIX = "__airflow_abs_input_"

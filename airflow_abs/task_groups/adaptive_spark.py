@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from airflow.sdk import TaskGroup
 
+from airflow_abs.core.decide.region_inputs import Strategy
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
-from airflow_abs.core.region_inputs import Strategy
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import OPEN_JOB, AdaptiveSparkOperator
 from airflow_abs.operators.restart_strategy import RestartStrategy, check_strategy

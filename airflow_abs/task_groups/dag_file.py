@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.core.job_graph import JobGraph
+from airflow_abs.core.graph.job_graph import JobGraph
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_abs.core.admission import Admission, advise_bound, exceeds_slots
-from airflow_abs.core.explain import format_bytes
+from airflow_abs.core.slots.admission import Admission, advise_bound, exceeds_slots
+from airflow_abs.core.wording import format_bytes
 from airflow_abs.exchange.errors import ExchangeError
-from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.subtask import error_to_json
 from airflow_abs.triggers.task_end import succeed
 
 if TYPE_CHECKING:
-    from airflow_abs.core.region_decision import SubtaskAssignment
-    from airflow_abs.exchange.decisions import StoredDecision
+    from airflow_abs.core.decide.region_decision import SubtaskAssignment
+    from airflow_abs.exchange.records.decisions import StoredDecision
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class DecideTrigger(BaseTrigger):
         yield await succeed(task, self.region, subtasks, mapped_length=len(subtasks))
 
     def _decide(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        from airflow_abs.exchange.reports import read_reports
+        from airflow_abs.exchange.records.reports import read_reports
 
         folder = JobFolder(open_path(self.exchange), dag_id, run_id, self.job)
         return decide(folder, self.region, partial(read_reports, folder), Admission.BOUND)
@@ -78,8 +78,8 @@ def decide(folder: JobFolder, region: str, read: ReadReports, admission: Admissi
     Raises:
         ExchangeError: the plan or a report is missing; a source path matches nothing.
     """
-    from airflow_abs.exchange.decisions import decide_and_store
-    from airflow_abs.exchange.plan import read_plan
+    from airflow_abs.exchange.records.decisions import decide_and_store
+    from airflow_abs.exchange.records.plan import read_plan
     from airflow_abs.triggers.metrics import emit_decision
     from airflow_abs.triggers.spans import decide_span, describe_decided
 

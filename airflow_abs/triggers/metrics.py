@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_abs.core.region_decision import RegionDecision
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.recovery_claim import list_claims
-from airflow_abs.exchange.run_view import RegionView, RunView
+from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.recovery_claim import list_claims
+from airflow_abs.exchange.runs.run_view import RegionView, RunView
 
 PREFIX = "adaptive_spark"
 _REPEATED = 1000

@@ -1,9 +1,9 @@
 """The slot pool of one triggerer: which of the subtasks that start here may run on Spark now.
 
-Airflow's own pools do not apply to tasks that start in the triggerer. The rules are the core's (`core/slot_pool.py`);
-here are its clock, what it knows of the cluster, and those who wait. A pool lives in one event loop; triggerers that
-use the same cluster have one each, and divide the slots (`core/slot_shares.py`) by what they tell each other on the
-Spark server (`spark/slot_board.py`).
+Airflow's own pools do not apply to tasks that start in the triggerer. The rules are the core's
+(`core/slots/slot_pool.py`); here are its clock, what it knows of the cluster, and those who wait. A pool lives in one
+event loop; triggerers that use the same cluster have one each, and divide the slots (`core/slots/slot_shares.py`) by
+what they tell each other on the Spark server (`spark/connect/slot_board.py`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from airflow_abs.core.slot_pool import Grant, SlotAction, SlotDemand, SlotPool
-from airflow_abs.core.slot_shares import divide_slots
+from airflow_abs.core.slots.slot_pool import Grant, SlotAction, SlotDemand, SlotPool
+from airflow_abs.core.slots.slot_shares import divide_slots
+from airflow_abs.spark.connect.slot_board import SlotBoard
 from airflow_abs.spark.errors import ResourcesError, SparkOperationError
-from airflow_abs.spark.slot_board import SlotBoard
 
 if TYPE_CHECKING:
     from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 log = logging.getLogger(__name__)
 
@@ -225,8 +225,8 @@ class _ServerSlots:
         self._endpoint: ConnectEndpoint | None = None
 
     async def read(self, demand: int) -> ClusterSlots:
-        from airflow_abs.spark.capacity import read_capacity
-        from airflow_abs.spark.connection import open_connection
+        from airflow_abs.spark.connect.capacity import read_capacity
+        from airflow_abs.spark.connect.connection import open_connection
 
         self._endpoint = await self._hook.aget_endpoint()
         async with open_connection(self._endpoint) as connection:
@@ -235,7 +235,7 @@ class _ServerSlots:
             return ClusterSlots(capacity, self._board.me, demands)
 
     async def leave(self) -> None:
-        from airflow_abs.spark.connection import open_connection
+        from airflow_abs.spark.connect.connection import open_connection
 
         if self._endpoint is not None:  # not asked for anew: that would start a server that has ended
             async with open_connection(self._endpoint) as connection:

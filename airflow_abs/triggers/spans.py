@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.core.region_decision import RegionDecision
-from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.settings import SECTION as PREFIX
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-    from airflow_abs.exchange.manifest import Manifest
+    from airflow_abs.exchange.records.manifest import Manifest
     from airflow_abs.triggers.subtask import SubtaskRun
 
 

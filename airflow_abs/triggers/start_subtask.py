@@ -12,10 +12,10 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_abs.core.resource_wait import WaitOptions
-from airflow_abs.core.slot_pool import SlotDemand
+from airflow_abs.core.slots.resource_wait import WaitOptions
+from airflow_abs.core.slots.slot_pool import SlotDemand
 from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
-from airflow_abs.exchange.tries import TryRecord, begin_try, end_try, read_try
+from airflow_abs.exchange.records.tries import TryRecord, begin_try, end_try, read_try
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, settle
 
 # Few: while many threads want the interpreter, the event loop gets it late (with six twice as late as with two).
@@ -50,7 +50,7 @@ class StartSubtaskTrigger(BaseTrigger):
     Args:
         exchange: templated; Airflow renders it before `run`.
         slots: fixed number of slots; None to follow the Spark cluster.
-        resource_timeout, resource_stabilization: see `core/resource_wait.py`; seconds.
+        resource_timeout, resource_stabilization: see `core/slots/resource_wait.py`; seconds.
         stall_after: seconds without progress after which the log warns.
         execution_timeout: seconds that the subtask may have its slot; None for any.
         deferred: whether a worker had it first.
@@ -150,8 +150,8 @@ def look_up(run: SubtaskRun) -> _Start:
     Raises:
         ExchangeError: plan or decision are missing or damaged, or the decision is not the one that mapped the task.
     """
-    from airflow_abs.exchange.decisions import read_decision_and_digest
-    from airflow_abs.exchange.plan import read_plan
+    from airflow_abs.exchange.records.decisions import read_decision_and_digest
+    from airflow_abs.exchange.records.plan import read_plan
 
     folder, index = run.folder, run.map_index
     plan = read_plan(folder)

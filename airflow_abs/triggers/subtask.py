@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
-from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.task_end import succeed
 
 if TYPE_CHECKING:
     from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
-    from airflow_abs.spark.endpoint import ConnectEndpoint
-    from airflow_abs.spark.subtask import SubtaskAttempt
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+    from airflow_abs.spark.run.subtask import SubtaskAttempt
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class SubtaskRun:
         return await asyncio.to_thread(lambda: self.folder)
 
     def subtask_attempt(self) -> SubtaskAttempt:
-        from airflow_abs.spark.subtask import SubtaskAttempt
+        from airflow_abs.spark.run.subtask import SubtaskAttempt
 
         return SubtaskAttempt(self.region, self.subtask["index"], self.attempt, self.subtask["decision"])
 
@@ -110,10 +110,10 @@ class SubtaskRun:
         if into := self.subtask.get("fused_into"):
             log.info("nothing to do: %s runs inside %s today", self.region, into)
             return {"index": 0, "subtasks": 1, "decision": "", "fused_into": into, "results": {}}
-        from airflow_abs.exchange.reports import report
-        from airflow_abs.spark.connection import open_connection
-        from airflow_abs.spark.progress import ProgressLog, describe_outcome
-        from airflow_abs.spark.subtask import run_subtask
+        from airflow_abs.exchange.records.reports import report
+        from airflow_abs.spark.connect.connection import open_connection
+        from airflow_abs.spark.run.progress import ProgressLog, describe_outcome
+        from airflow_abs.spark.run.subtask import run_subtask
         from airflow_abs.triggers.spans import describe_committed, subtask_span
 
         began = self.began or time.time()
@@ -132,8 +132,8 @@ class SubtaskRun:
 
     async def interrupt(self, endpoint: ConnectEndpoint | None = None) -> None:
         """Stop this try's Spark operations; those that are not running are left alone."""
-        from airflow_abs.spark.connection import open_connection
-        from airflow_abs.spark.subtask import interrupt_subtask
+        from airflow_abs.spark.connect.connection import open_connection
+        from airflow_abs.spark.run.subtask import interrupt_subtask
 
         async with open_connection(endpoint or await self.aget_endpoint()) as connection:
             await interrupt_subtask(connection, await self.aopen_folder(), self.subtask_attempt())

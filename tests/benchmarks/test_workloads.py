@@ -10,7 +10,7 @@ from benchmarks.datasets import make_tables, table_bytes, verify
 from benchmarks.workloads import HOT_CUSTOMER, WORKLOADS, Workload, compose
 
 if TYPE_CHECKING:
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 SCALE = 0.002
 
@@ -69,7 +69,7 @@ def test_the_skew_is_as_said(root: Path) -> None:
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_spark_and_duckdb_say_the_same(connect_server: ConnectEndpoint, root: Path, tmp_path: Path, name: str) -> None:
     """The steps, fused into one Spark job, against the oracle."""
-    from airflow_abs.spark.session import open_session
+    from airflow_abs.spark.connect.session import open_session
 
     workload = WORKLOADS[name]
     data = make_tables(root, workload, SCALE)

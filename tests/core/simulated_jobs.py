@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_abs.core.partitioning import Partitioning
-from airflow_abs.core.recorded_job import RecordedJob, RecordedRegion, RecordedResult
-from airflow_abs.core.region_decision import BlockingInput, RegionOptions, SourceInput, decide_region
-from airflow_abs.core.simulated_cost import Costs
-from airflow_abs.core.simulation import region_work
-from airflow_abs.core.slot_schedule import schedule
+from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, SourceInput, decide_region
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.simulate.cost import Costs
+from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedRegion, RecordedResult
+from airflow_abs.core.simulate.simulation import region_work
+from airflow_abs.core.simulate.slot_schedule import schedule
 
 Rows = Sequence[Sequence[int]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from airflow_abs.cli.services import AirflowServices
+from airflow_abs.demo.services import AirflowServices
 from tests.faults.suite import faulty_airflow
 
 SUBTASKS = 20

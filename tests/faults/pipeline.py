@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from airflow_abs.core.job_graph import JobEdge, JobVertex
-from airflow_abs.core.partitioning import Partitioning
-from airflow_abs.exchange.files import Files
-from airflow_abs.spark.compile import VertexProgram
+from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.vertices import VertexProgram
 from tests.job_runner import JobRun, plan_run
 
 if TYPE_CHECKING:
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 REGIONS = ("orders", "customers", "enriched", "by_region")
 ANSWER = """

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import httpx
 
-from airflow_abs.spark.embedded import embedded_status
+from airflow_abs.spark.server.embedded import embedded_status
 
 _OPERATION = "SparkListenerConnectOperation"
 _STARTED = f"{_OPERATION}Started"

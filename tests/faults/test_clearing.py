@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_abs.core.job_graph import JobEdge, JobVertex
-from airflow_abs.core.partitioning import Partitioning
-from airflow_abs.exchange.cleaning import release_job
-from airflow_abs.exchange.files import Files
-from airflow_abs.exchange.manifest import read_manifests
-from airflow_abs.spark.compile import VertexProgram
+from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.records.manifest import read_manifests
+from airflow_abs.exchange.runs.cleaning import release_job
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.vertices import VertexProgram
 from tests.faults.pipeline import answer, make_lake, output, plan_revenue
 from tests.faults.test_restarts import run_try
 from tests.job_runner import JobRun, plan_run
 
 if TYPE_CHECKING:
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 pytestmark = pytest.mark.spark
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_abs.exchange.manifest import read_manifest, read_manifests
-from airflow_abs.exchange.recovery_claim import claim_recovery, read_claim
+from airflow_abs.exchange.records.manifest import read_manifest, read_manifests
+from airflow_abs.exchange.records.recovery_claim import claim_recovery, read_claim
 from airflow_abs.spark.errors import InputLostError, RecomputationError
-from airflow_abs.spark.execution import AttemptExecution
+from airflow_abs.spark.run.execution import AttemptExecution
 from tests.faults.damage import DAMAGES, committed_files, delete, empty
 from tests.faults.pipeline import answer, make_lake, output, plan_revenue
 from tests.job_runner import JobRun
 
 if TYPE_CHECKING:
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 pytestmark = pytest.mark.spark
 
@@ -159,9 +159,9 @@ def test_a_source_file_that_is_gone_is_nobodys_to_recompute(connect_server: Conn
 
 
 async def _run_decided(run: JobRun, region: str) -> None:
-    from airflow_abs.exchange.decisions import read_decision
-    from airflow_abs.spark.connection import open_connection
-    from airflow_abs.spark.subtask import SubtaskAttempt, run_subtask
+    from airflow_abs.exchange.records.decisions import read_decision
+    from airflow_abs.spark.connect.connection import open_connection
+    from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
 
     digest = read_decision(run.folder, region).digest
     async with open_connection(run.endpoint) as connection:

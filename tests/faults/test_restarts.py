@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_abs.exchange.decisions import read_decision
 from airflow_abs.exchange.errors import StaleManifestError
-from airflow_abs.exchange.manifest import read_manifest
-from airflow_abs.exchange.tries import TryRecord, end_try, read_try, write_try
-from airflow_abs.spark.connection import Connection, open_connection
+from airflow_abs.exchange.records.decisions import read_decision
+from airflow_abs.exchange.records.manifest import read_manifest
+from airflow_abs.exchange.records.tries import TryRecord, end_try, read_try, write_try
+from airflow_abs.spark.connect.connection import Connection, open_connection
+from airflow_abs.spark.connect.operations import Operation, execute_operation
 from airflow_abs.spark.errors import SubtaskOutOfMemoryError, UnsplittableMemoryError, UserCodeError
-from airflow_abs.spark.execution import AttemptExecution
-from airflow_abs.spark.operations import Operation, execute_operation
-from airflow_abs.spark.subtask import SubtaskAttempt, interrupt_subtask, run_subtask
+from airflow_abs.spark.run.execution import AttemptExecution
+from airflow_abs.spark.run.subtask import SubtaskAttempt, interrupt_subtask, run_subtask
 from tests.faults.pipeline import answer, make_lake, output, plan_revenue
 from tests.job_runner import JobRun
 
 if TYPE_CHECKING:
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +43,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Operation]:
         sent.append(operation)
         return await execute_operation(connection, operation, **options)
 
-    monkeypatch.setattr("airflow_abs.spark.execution.execute_operation", recording)
+    monkeypatch.setattr("airflow_abs.spark.run.execution.execute_operation", recording)
     return sent
 
 
@@ -127,7 +127,7 @@ def test_what_is_left_of_a_killed_try_on_another_server_is_nothing_and_a_new_att
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
     """As after a restart of the server: the session of the first attempt was closed for good."""
-    from airflow_abs.spark.protocol import protos
+    from airflow_abs.spark.connect.protocol import protos
 
     run = started(connect_server, lake, tmp_path)
     digest = read_decision(run.folder, "by_region").digest
@@ -135,7 +135,7 @@ def test_what_is_left_of_a_killed_try_on_another_server_is_nothing_and_a_new_att
     write_try(run.folder, "by_region", 0, TryRecord(1, digest, 1, "", "running", "", time.time()))
 
     async def close_for_good() -> None:
-        from airflow_abs.spark.operations import set_config
+        from airflow_abs.spark.connect.operations import set_config
 
         async with open_connection(run.endpoint) as connection:
             await set_config(connection, first.session_id(run.folder), {})
@@ -167,7 +167,7 @@ def test_the_same_rows_come_out_in_pieces_under_one_manifest(
     assert folders == {"piece-0", "piece-1", "piece-2", "piece-3"}
     assert pieces.attempt == 3
     assert "out of memory 2 time(s) before: running in 4 piece(s)" in caplog.text
-    from airflow_abs.exchange.reports import report
+    from airflow_abs.exchange.records.reports import report
 
     run.reports["enriched"] = [report(manifest, 2) for manifest in (pieces, whole)]
     asyncio.run(run.run_region("by_region"))
@@ -202,7 +202,7 @@ def test_real_memory_that_runs_out_is_met_with_smaller_pieces(
     assert [manifest.index for manifest in manifests] == [0, 1]
     assert failures
     assert manifests[0].attempt > 1
-    from airflow_abs.exchange.reports import report
+    from airflow_abs.exchange.records.reports import report
 
     run.reports["enriched"] = [report(manifest, 2) for manifest in manifests]
     asyncio.run(run.run_region("by_region"))
@@ -263,7 +263,7 @@ def test_a_producer_that_was_decided_anew_is_not_read_by_an_old_decision(
         asyncio.run(run.run_region(region))
     run.decide("enriched")
     manifest = read_manifest(run.folder, "orders", 0)
-    from airflow_abs.exchange.manifest import write_manifest
+    from airflow_abs.exchange.records.manifest import write_manifest
 
     write_manifest(run.folder, replace(manifest, decision="another"))
     with pytest.raises(StaleManifestError, match=r"orders\[0\] under decision"):
@@ -271,8 +271,8 @@ def test_a_producer_that_was_decided_anew_is_not_read_by_an_old_decision(
 
 
 def test_ending_a_try_is_what_the_next_one_sees(tmp_path: Path) -> None:
-    from airflow_abs.exchange.paths import JobFolder
-    from airflow_abs.exchange.tries import begin_try
+    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.records.tries import begin_try
 
     folder = JobFolder(tmp_path, "dag", "run", "job")
     first = begin_try(folder, "orders", 0, 1, decision="d", now=1.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from airflow_abs.cli.services import AirflowServices
+from airflow_abs.demo.services import AirflowServices
 from tests.faults.conftest import SECONDS, wait_until
 from tests.faults.spark_events import operations
 

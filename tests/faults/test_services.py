@@ -8,10 +8,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from airflow_abs.cli.services import AirflowServices
-from airflow_abs.exchange.decisions import read_decision
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.spark.attempt import SubtaskAttempt
+from airflow_abs.demo.services import AirflowServices
+from airflow_abs.exchange.records.decisions import read_decision
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.spark.run.attempt import SubtaskAttempt
 from tests.faults.conftest import SECONDS, SUBTASKS, wait_until
 from tests.faults.pipeline import answer
 from tests.faults.spark_events import bytes_read, operations, started_operations
@@ -98,7 +98,7 @@ def test_a_short_seeded_series_of_faults_is_survived(airflow: AirflowServices, f
 
 
 def test_the_servers_token_is_in_no_log_plan_manifest_xcom_or_event(airflow: AirflowServices, folder: Path) -> None:
-    from airflow_abs.spark.embedded_state import open_state_folder
+    from airflow_abs.spark.server.embedded_state import open_state_folder
 
     state = open_state_folder(airflow.spark_folder).read_state()
     assert state is not None

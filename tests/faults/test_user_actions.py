@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from airflow_abs.cli.airflow_api import AirflowApiError
-from airflow_abs.cli.services import AirflowServices
+from airflow_abs.demo.airflow_api import AirflowApiError
+from airflow_abs.demo.services import AirflowServices
 from tests.faults.conftest import SECONDS, STOP_SECONDS, wait_until
 from tests.faults.spark_events import ended_operations, operations, running_tasks
 

@@ -12,8 +12,8 @@ from airflow.sdk.definitions.retry_policy import RetryAction, RetryDecision
 
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.exchange.errors import DamagedFileError, ExchangeUnreachableError
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.tries import TryRecord, write_try
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.tries import TryRecord, write_try
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy, decide_restart
 from airflow_abs.operators.restart_strategy import (
     ExponentialDelayRestart,
@@ -24,7 +24,6 @@ from airflow_abs.operators.restart_strategy import (
     check_strategy,
 )
 from airflow_abs.operators.run_subtask import RunSubtaskOperator
-from airflow_abs.spark.embedded_state import EmbeddedSparkError
 from airflow_abs.spark.errors import (
     OperationCancelledError,
     RecomputationError,
@@ -34,7 +33,8 @@ from airflow_abs.spark.errors import (
     UnsplittableMemoryError,
     UserCodeError,
 )
-from airflow_abs.spark.java import JavaMissingError
+from airflow_abs.spark.server.embedded_state import EmbeddedSparkError
+from airflow_abs.spark.server.java import JavaMissingError
 
 NOW = 10_000_000
 

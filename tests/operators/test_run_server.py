@@ -11,8 +11,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowRescheduleException
 
 from airflow_abs import Ephemeral
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.run_server import RunServer, read_server
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.server_record import RunServer, read_server
 from airflow_abs.operators import run_server
 from airflow_abs.operators.release import ReleaseOperator
 from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
@@ -57,7 +57,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> type[Cluster]:
     """Its servers answer as soon as they are asked; a worker waits for no time at all."""
     for name in ("airflow_abs.hooks.spark_application", "airflow_abs.hooks.run_server"):
         monkeypatch.setattr(f"{name}.ServerSubmitHook", Cluster)
-    monkeypatch.setattr("airflow_abs.spark.endpoint.probe_blocking", lambda endpoint: "4.2.0")
+    monkeypatch.setattr("airflow_abs.spark.connect.endpoint.probe_blocking", lambda endpoint: "4.2.0")
     monkeypatch.setattr(run_server, "_WORKER_SECONDS", 0.0)
     monkeypatch.setattr(Cluster, "states", {})
     monkeypatch.setattr(Cluster, "announces", True)

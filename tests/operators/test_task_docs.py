@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_abs.core.job_graph import JobEdge, JobVertex, build_job_graph
-from airflow_abs.core.partitioning import Partitioning
+from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
+from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.operators.commit import CommitOperator
 from airflow_abs.operators.decide import DecideOperator
 from airflow_abs.operators.plan import PlanOperator

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from airflow_abs.cli.generate import DataSpec, generate
-from airflow_abs.cli.services import AirflowServices, example_environment
+from airflow_abs.demo.generate import DataSpec, generate
+from airflow_abs.demo.services import AirflowServices, example_environment
 from tests.replayed import assert_all_replayed
 
 DAYS = (date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3))

@@ -14,11 +14,11 @@ import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from airflow_abs.cli.services import AirflowServices
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.replay import replay_run
-from airflow_abs.exchange.run_reading import read_run
-from airflow_abs.exchange.run_view import RunView
+from airflow_abs.demo.services import AirflowServices
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.runs.replayed import replay_run
+from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.exchange.runs.run_view import RunView
 from tests.plugins.conftest import StartRun, WatchedRun
 from tests.plugins.pages import WAIT, texts, wait_for
 from tests.recorded_runs import wide_run

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.cli.generate import DataSpec, generate
-from airflow_abs.cli.services import AirflowServices, example_environment
+from airflow_abs.demo.generate import DataSpec, generate
+from airflow_abs.demo.services import AirflowServices, example_environment
 from tests.replayed import assert_all_replayed
 from tests.standalone import RUN_CONNECTION, Standalone, choose_ports
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.cli.airflow_api import AirflowApiError
-from airflow_abs.cli.services import AirflowServices, ServicesError
+from airflow_abs.demo.airflow_api import AirflowApiError
+from airflow_abs.demo.services import AirflowServices, ServicesError
 from tests.open_sockets import open_sockets
 
 pytestmark = pytest.mark.services
@@ -23,7 +23,7 @@ SECONDS = 500.0
 OWNER = """
 import sys, signal
 from pathlib import Path
-from airflow_abs.cli.services import AirflowServices
+from airflow_abs.demo.services import AirflowServices
 with AirflowServices(Path(sys.argv[1]), Path(sys.argv[2])) as services:
     print("up", flush=True)
     signal.pause()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.cli.demo import run_day
-from airflow_abs.cli.oracle import QUERIES
-from airflow_abs.cli.runs import find_folders
-from airflow_abs.cli.services import AirflowServices
-from airflow_abs.cli.terminal import Terminal
-from airflow_abs.core.simulated_fit import fit_costs
-from airflow_abs.core.simulation import Scenario, simulate
-from airflow_abs.exchange.recorded import recorded_job
-from airflow_abs.exchange.run_reading import read_run
+from airflow_abs.cli.commands.runs import find_folders
+from airflow_abs.cli.output.terminal import Terminal
+from airflow_abs.core.simulate.fit import fit_costs
+from airflow_abs.core.simulate.simulation import Scenario, simulate
+from airflow_abs.demo.oracle import QUERIES
+from airflow_abs.demo.run import run_day
+from airflow_abs.demo.services import AirflowServices
+from airflow_abs.exchange.runs.recorded import recorded_job
+from airflow_abs.exchange.runs.run_reading import read_run
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.cli.services import AirflowServices
+from airflow_abs.demo.services import AirflowServices
 
 pytestmark = pytest.mark.services
 

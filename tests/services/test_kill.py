@@ -12,7 +12,7 @@ from uuid import UUID
 import duckdb
 import pytest
 
-from airflow_abs.cli.services import AirflowServices
+from airflow_abs.demo.services import AirflowServices
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 

@@ -13,12 +13,12 @@ import duckdb
 import pytest
 
 from airflow_abs import Ephemeral
-from airflow_abs.cli.services import AirflowServices
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.run_server import read_server
+from airflow_abs.demo.services import AirflowServices
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.server_record import read_server
 from airflow_abs.operators.run_server import StartServerOperator
 from airflow_abs.spark.errors import ConnectServerUnreachableError
-from airflow_abs.spark.run_server import derive_token
+from airflow_abs.spark.server.application import derive_token
 from tests.standalone import RUN_CONNECTION, RUN_SECRET, Standalone, started
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from airflow_abs.spark.endpoint import ConnectEndpoint
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 
 @pytest.fixture(scope="module")
 def session(connect_server: ConnectEndpoint) -> Iterator[Any]:
-    from airflow_abs.spark.session import open_session
+    from airflow_abs.spark.connect.session import open_session
 
     with open_session(connect_server) as opened:
         yield opened

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_abs.spark.protocol import protos
+from airflow_abs.spark.connect.protocol import protos
 
 
 def query(sql: str) -> bytes:

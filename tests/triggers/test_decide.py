@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TaskSuccessEvent, TriggerEvent
 
-from airflow_abs.core.admission import Admission
-from airflow_abs.exchange.decisions import read_decision
+from airflow_abs.core.slots.admission import Admission
 from airflow_abs.exchange.errors import MissingFileError
-from airflow_abs.exchange.reports import read_reports
+from airflow_abs.exchange.records.decisions import read_decision
+from airflow_abs.exchange.records.reports import read_reports
 from airflow_abs.operators.decide import DecideOperator
 from airflow_abs.triggers.decide import DecideTrigger, decide, describe_subtasks
 from tests.recorded_runs import RecordedRun, revenue_run, skewed

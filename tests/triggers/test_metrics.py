@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from airflow_abs.exchange.recovery_claim import claim_recovery, end_claim
-from airflow_abs.exchange.run_reading import read_run
+from airflow_abs.exchange.records.recovery_claim import claim_recovery, end_claim
+from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.triggers.metrics import emit_decision, emit_run
 from tests.recorded_runs import revenue_run
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from airflow_abs.core.resource_wait import WaitOptions
-from airflow_abs.core.slot_pool import SlotDemand
+from airflow_abs.core.slots.resource_wait import WaitOptions
+from airflow_abs.core.slots.slot_pool import SlotDemand
 from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError, ResourcesError
 from airflow_abs.triggers import slots

@@ -6,9 +6,10 @@ from typing import Any
 
 from airflow_abs.core.broadcast_join import decide_broadcast_join
 from airflow_abs.core.input_division import divide_all_to_all
-from airflow_abs.core.joins import JoinType, broadcastable_sides, splittable_sides
-from airflow_abs.core.parallelism import Bounds
-from airflow_abs.core.skewed_join import (
+from airflow_abs.core.skewed_slices import aggregate_inputs, combine
+
+from airflow_abs.core.decide.parallelism import Bounds
+from airflow_abs.core.decide.skew import (
     SkewedJoinStrategy,
     SkewOptions,
     compute_median,
@@ -16,7 +17,7 @@ from airflow_abs.core.skewed_join import (
     compute_target_size,
     decide_skewed_join,
 )
-from airflow_abs.core.skewed_slices import aggregate_inputs, combine
+from airflow_abs.core.graph.join_types import JoinType, broadcastable_sides, splittable_sides
 from flink_shapes.notation import Given, bytes_by_subtask, measured_input, pick, show_consumed
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from airflow_abs.core.blocks import Block, DistributionPattern
 from airflow_abs.core.input_division import MeasuredInput
-from airflow_abs.core.parallelism import Bounds, bounds_of_vertex
-from airflow_abs.core.ranges import IndexRange
+
+from airflow_abs.core.decide.parallelism import Bounds, bounds_of_vertex
+from airflow_abs.core.decide.ranges import IndexRange
 
 Given = Mapping[str, Any]
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from airflow_abs.core.blocks import DistributionPattern
 from airflow_abs.core.forward_groups import JobParallelism
-from airflow_abs.core.parallelism import (
+from airflow_abs.core.subpartition_ranges import count_subpartitions
+
+from airflow_abs.core.decide.parallelism import (
     BalancedRule,
     InputVolume,
     PowerOfTwoRule,
@@ -16,8 +18,7 @@ from airflow_abs.core.parallelism import (
     resolve_max_parallelism,
     round_to_power_of_two,
 )
-from airflow_abs.core.sources import default_source_parallelism, source_upper_bound
-from airflow_abs.core.subpartition_ranges import count_subpartitions
+from airflow_abs.core.decide.sources import default_source_parallelism, source_upper_bound
 from flink_shapes.notation import Given, is_first_generation, number_or_none, pick, vertex_bounds
 
 # Bytes that the mocked producers of AdaptiveBatchSchedulerTest report for each of their subpartitions.

@@ -6,12 +6,8 @@ import operator
 import re
 from typing import Any
 
-from airflow_abs.core.bisection import find_largest_legal, find_smallest_legal
 from airflow_abs.core.blocks import Block, DistributionPattern
 from airflow_abs.core.input_division import divide_inputs, divide_pointwise
-from airflow_abs.core.parallelism import Bounds, default_max_parallelism, resolve_max_parallelism
-from airflow_abs.core.ranges import BytePacker, IndexRange
-from airflow_abs.core.skewed_join import SkewOptions
 from airflow_abs.core.slices import Slice, cut_slices
 from airflow_abs.core.subpartition_ranges import (
     all_to_all_blocks,
@@ -21,6 +17,11 @@ from airflow_abs.core.subpartition_ranges import (
     count_subpartitions,
     pointwise_blocks,
 )
+
+from airflow_abs.core.bisection import find_largest_legal, find_smallest_legal
+from airflow_abs.core.decide.parallelism import Bounds, default_max_parallelism, resolve_max_parallelism
+from airflow_abs.core.decide.ranges import BytePacker, IndexRange
+from airflow_abs.core.decide.skew import SkewOptions
 from flink_shapes.notation import (
     Given,
     bytes_by_subtask,

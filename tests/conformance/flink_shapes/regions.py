@@ -8,9 +8,10 @@ from airflow_abs.core.blocks import DistributionPattern
 from airflow_abs.core.failover import FailoverStrategy, ResultPartition
 from airflow_abs.core.forward_groups import compute_forward_groups, spread_parallelism
 from airflow_abs.core.region_scheduling import RegionScheduler
-from airflow_abs.core.regions import compute_pipelined_regions, compute_strong_components, group_members
 from airflow_abs.core.result_types import ResultType
 from airflow_abs.core.topology import Topology, VertexEdge
+
+from airflow_abs.core.graph.regions import compute_pipelined_regions, compute_strong_components, group_members
 from flink_shapes.notation import Given, number_or_none
 
 

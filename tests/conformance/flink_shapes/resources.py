@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_abs.core.parallelism import default_max_parallelism
-from airflow_abs.core.rescale import EnforceMinimalIncrease, EnforceParallelismChange
-from airflow_abs.core.rescale_phases import Proceed, RescaleOptions, RescalePhases, Resources
-from airflow_abs.core.resource_wait import DeadlineWait, PhasedWait, WaitOptions
-from airflow_abs.core.slots import ReactiveParallelism, VertexDemand, count_required_slots, decide_slot_parallelism
-from airflow_abs.core.state_events import Cancel, Event, ExecutionEnded, ExecutionStatus, Fail, Start, Suspend
-from airflow_abs.core.states import TRANSITIONS, SchedulerStates, State
-from airflow_abs.core.timers import StartTimer, TimerQueue
+from airflow_abs.core.decide.parallelism import default_max_parallelism
+from airflow_abs.core.not_yet_used.rescale import EnforceMinimalIncrease, EnforceParallelismChange
+from airflow_abs.core.not_yet_used.slots import (
+    ReactiveParallelism,
+    VertexDemand,
+    count_required_slots,
+    decide_slot_parallelism,
+)
+from airflow_abs.core.not_yet_used.state_events import (
+    Cancel,
+    Event,
+    ExecutionEnded,
+    ExecutionStatus,
+    Fail,
+    Start,
+    Suspend,
+)
+from airflow_abs.core.not_yet_used.states import TRANSITIONS, SchedulerStates, State
+from airflow_abs.core.slots.phases import Proceed, RescaleOptions, RescalePhases, Resources
+from airflow_abs.core.slots.resource_wait import DeadlineWait, PhasedWait, WaitOptions
+from airflow_abs.core.slots.timers import StartTimer, TimerQueue
 from flink_shapes.notation import Given, is_first_generation, number_or_none
 
 _RESOURCES = {"desired": Resources.DESIRED, "sufficient": Resources.SUFFICIENT}

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from airflow_abs.core.not_yet_used.slow_tasks import (
+    Execution,
+    ExecutionState,
+    ExecutionTime,
+    SlowTaskOptions,
+    compare_execution_times,
+    find_slow_subtasks,
+)
 from airflow_abs.core.restart_backoff import (
     ExponentialDelay,
     ExponentialDelayOptions,
@@ -14,14 +22,6 @@ from airflow_abs.core.restart_backoff import (
     RandomInt,
     RestartBackoff,
     choose_strategy,
-)
-from airflow_abs.core.slow_tasks import (
-    Execution,
-    ExecutionState,
-    ExecutionTime,
-    SlowTaskOptions,
-    compare_execution_times,
-    find_slow_subtasks,
 )
 from flink_shapes.notation import Given, number_or_none, pick
 

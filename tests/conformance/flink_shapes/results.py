@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_abs.core.blocks import Block, DistributionPattern
 from airflow_abs.core.results import ResultBytes
+
 from flink_shapes.notation import Given, half_open
 
 

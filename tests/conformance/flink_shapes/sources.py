@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_abs.core.input_division import divide_inputs
-from airflow_abs.core.parallelism import resolve_max_parallelism
-from airflow_abs.core.sources import (
+
+from airflow_abs.core.decide.parallelism import resolve_max_parallelism
+from airflow_abs.core.decide.sources import (
     decide_source_parallelism,
     default_source_parallelism,
     merge_inferred,

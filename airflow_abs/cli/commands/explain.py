@@ -1,0 +1,155 @@
+"""`airflow-abs explain`: a run from its exchange alone, or the graph of a DAG file before anything ran."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_abs.cli.commands.runs import find_folders
+from airflow_abs.cli.output.graph_text import run_to_dot
+from airflow_abs.cli.output.tables import Block, Column, Table, show
+from airflow_abs.core.wording import format_bytes, format_count
+from airflow_abs.exchange.runs.run_json import run_to_json
+from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.exchange.runs.run_view import EdgeView, RegionView, RunView, SubtaskView
+
+SHOWN_SUBTASKS = 8
+_SUBTASK_COLUMNS = (
+    Column("subtask", is_number=True),
+    Column("reads"),
+    Column("bytes", is_number=True),
+    Column("rows", is_number=True),
+    Column("bytes out", is_number=True),
+    Column("seconds", is_number=True),
+    Column("attempt", is_number=True),
+    Column("state"),
+)
+_REGION_COLUMNS = (
+    Column("vertex"),
+    Column("bytes in", is_number=True),
+    Column("subtasks", is_number=True),
+    Column("max/mean", is_number=True),
+    Column("rows", is_number=True),
+    Column("bytes out", is_number=True),
+    Column("seconds", is_number=True),
+    Column("attempts", is_number=True),
+    Column("why"),
+)
+
+
+def explain_run(name: str, exchange: str | None, form: str, *, every_subtask: bool = False) -> int:
+    """Print what was planned, decided and done; `form` is text, json or dot. The exit status."""
+    runs = [read_run(folder) for folder in find_folders(name, exchange)]
+    match form:
+        case "json":
+            told: list[dict[str, Any]] = [run_to_json(run) for run in runs]
+            print(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+        case "dot":
+            print("\n".join(run_to_dot(run) for run in runs))
+        case _:
+            show([block for run in runs for block in describe_run(run, every_subtask=every_subtask)])
+    return 0
+
+
+def describe_run(run: RunView, *, every_subtask: bool = False) -> list[Block]:
+    """A table of all regions, then each region with what it rests on and its subtasks."""
+    options = run.plan.options
+    target = format_bytes(options["target_bytes"])
+    where = f"{run.folder.dag_id} / {run.folder.run_id} / {run.folder.job}"
+    facts = f"target {target} per subtask, strategy {options['strategy']}, Spark {run.plan.spark_version}"
+    slots = f", {format_count(run.plan.slots, 'slot')}" if run.plan.slots else ""
+    blocks: list[Block] = [where, f"{facts}{slots}", "", Table(_REGION_COLUMNS, [_region_row(r) for r in run.regions])]
+    for region in run.regions:
+        blocks += ["", *_describe_region(region, every_subtask=every_subtask)]
+    return blocks
+
+
+def _describe_region(region: RegionView, *, every_subtask: bool) -> list[Block]:
+    decision = region.decision
+    if decision is None:
+        lines = [f"{region.title}: not decided yet, at most {format_count(region.planned.subpartitions, 'subtask')}"]
+        return [*lines, *_edge_lines(region.edges), *_problems(region)]
+    blocks: list[Block] = [f"{region.title}: {decision.reason}"]
+    blocks.append(
+        f"  rule {decision.rule}, target {format_bytes(decision.options.target_bytes)}, {decision.options.bounds}"
+    )
+    blocks += [f"  bound {clamp}" for clamp in decision.clamps]
+    keys = {edge.name: f", by {', '.join(edge.keys)}" for edge in region.edges if edge.keys}
+    blocks += [f"  {entry}{keys.get(entry.name, '')}" for entry in decision.inputs]
+    blocks += [f"  writes {sink.files.path}" for sink in region.planned.sinks]
+    blocks += _skew(region)
+    shown = region.subtasks if every_subtask else region.subtasks[:SHOWN_SUBTASKS]
+    blocks.append(Table(_SUBTASK_COLUMNS, [_subtask_row(subtask) for subtask in shown]))
+    if hidden := len(region.subtasks) - len(shown):
+        blocks.append(f"  ... and {format_count(hidden, 'more subtask')}; --all shows them")
+    return [*blocks, *_problems(region)]
+
+
+def _edge_lines(edges: Sequence[EdgeView]) -> list[str]:
+    return [
+        f"  source {edge.path}" if edge.kind == "source" else f"  input {edge.name} ({edge.how}) from {edge.vertex}"
+        for edge in edges
+    ]
+
+
+def _skew(region: RegionView) -> list[str]:
+    """One line, if one subpartition is far above the mean: no cut can help there."""
+    sizes = region.bytes_by_subpartition
+    held = [size for size in sizes if size]
+    if len(held) < 2:
+        return []
+    largest = max(range(len(sizes)), key=sizes.__getitem__)
+    over = sizes[largest] * len(held) / sum(held)
+    if over < 2:
+        return []
+    size = format_bytes(sizes[largest])
+    return [f"  skew: subpartition {largest} holds {size}, {over:.1f} times the mean of the {len(held)} that hold any"]
+
+
+def _problems(region: RegionView) -> list[str]:
+    return [f"  cannot be read: {problem}" for problem in region.problems]
+
+
+def _region_row(region: RegionView) -> list[str]:
+    decision = region.decision
+    if decision is None:
+        return [region.title, "?", "?", "?", "-", "-", "-", "-", "not decided yet"]
+    return [
+        region.title,
+        format_bytes(region.bytes_in or 0),
+        str(decision.parallelism),
+        f"{decision.max_over_mean:.2f}",
+        _or_dash(region.rows),
+        "-" if region.bytes_out is None else format_bytes(region.bytes_out),
+        _seconds(region.seconds),
+        str(region.attempts or "-"),
+        decision.reason,
+    ]
+
+
+def _subtask_row(subtask: SubtaskView) -> list[str]:
+    return [
+        str(subtask.index),
+        subtask.reads,
+        format_bytes(subtask.bytes),
+        _or_dash(subtask.rows),
+        "-" if subtask.bytes_out is None else format_bytes(subtask.bytes_out),
+        _seconds(subtask.seconds),
+        str(subtask.attempt or "-"),
+        _state(subtask),
+    ]
+
+
+def _state(subtask: SubtaskView) -> str:
+    if subtask.is_stale:
+        return "of an earlier decision"
+    return "committed" if subtask.is_committed else "not committed"
+
+
+def _or_dash(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.1f}"

@@ -1,0 +1,34 @@
+"""`airflow-abs server`: the embedded Spark server that the tasks of this host share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+NOT_RUNNING = 1
+
+
+def show_status(folder: Path) -> int:
+    """Print what runs in `folder`; 0 if a server does, else 1."""
+    from airflow_abs.spark.server.embedded import embedded_status
+
+    status = embedded_status(folder)
+    if not status.running:
+        print(f"embedded Spark: not running (folder {status.folder})")
+        return NOT_RUNNING
+    since = datetime.fromtimestamp(status.started or 0, UTC)
+    print(
+        f"embedded Spark: running at {status.address} since {since:%Y-%m-%d %H:%M:%S} UTC\n"
+        f"  processes  keeper {status.keeper_pid}, JVM {status.jvm_pid}\n"
+        f"  log        {status.log}"
+    )
+    return 0
+
+
+def stop_server(folder: Path) -> int:
+    """End the server of `folder`, and with it what runs on it; 0 also if there is none."""
+    from airflow_abs.spark.server.embedded import stop_embedded_server
+
+    was_running = stop_embedded_server(folder)
+    print("embedded Spark: stopped" if was_running else f"embedded Spark: was not running (folder {folder})")
+    return 0

@@ -1,0 +1,68 @@
+"""The reason of a decision in one line: the rule's own words, the number, and everything that bent it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from airflow_abs.core.decide.decision import Clamp
+from airflow_abs.core.decide.hot_subpartitions import HotPart
+from airflow_abs.core.decide.parallelism import MAX_PARALLELISM, divide_up
+from airflow_abs.core.decide.region_parallelism import RegionParallelism
+from airflow_abs.core.wording import format_bytes, format_count
+
+
+def complete_reason(
+    verdict: RegionParallelism,
+    sizes: Sequence[int],
+    splits: Mapping[str, Sequence[int]],
+    parts: Sequence[HotPart],
+    *,
+    largest: int,
+    target_bytes: int,
+) -> str:
+    """Add to the rule's own words the result, the bounds that changed it, and what keeps a subtask above the target.
+
+    Args:
+        verdict: number, rule and bounds.
+        sizes: bytes by subpartition, hot ones as 0.
+        splits: bytes of the splits by source.
+        parts: of hot subpartitions.
+        largest: bytes of the largest subtask.
+        target_bytes: what a subtask should read.
+    """
+    notes = [_describe_hot(list(of)) for _, of in groupby(parts, key=lambda part: part.subpartition)]
+    notes += [_describe_clamp(clamp, largest, target_bytes) for clamp in verdict.clamps]
+    fewest = divide_up(sum(sizes), target_bytes)
+    if verdict.rule == "balanced" and not verdict.clamps and 0 < fewest < verdict.parallelism - len(parts):
+        notes.append(f"{fewest + len(parts)} would do if subpartitions could be cut")
+    if largest > target_bytes and not any(clamp.used < clamp.decided for clamp in verdict.clamps):
+        notes.append(_describe_excess(largest, sizes, splits, parts, target_bytes))
+    return f"{verdict.reason} -> {'; '.join([format_count(verdict.parallelism, 'subtask'), *notes])}"
+
+
+def _describe_hot(parts: Sequence[HotPart]) -> str:
+    return f"subpartition {parts[0].subpartition} of {parts[0].input} is hot and shared by {len(parts)}"
+
+
+def _describe_excess(
+    largest: int, sizes: Sequence[int], splits: Mapping[str, Sequence[int]], parts: Sequence[HotPart], target_bytes: int
+) -> str:
+    """Name the one subpartition or split that no subtask can share; failing that, the largest subtask."""
+    atoms = [(size, f"subpartition {index}") for index, size in enumerate(sizes)]
+    atoms += [(size, f"split {index} of {name}") for name, of in splits.items() for index, size in enumerate(of)]
+    atoms += [(part.bytes, f"a part of subpartition {part.subpartition}") for part in parts]
+    size, atom = max(atoms)
+    if size > target_bytes:
+        return f"{atom} alone holds {format_bytes(size)}"
+    return f"the largest reads {format_bytes(largest)}"
+
+
+def _describe_clamp(clamp: Clamp, largest_bytes: int, target_bytes: int) -> str:
+    if clamp.used > clamp.decided:
+        return f"{clamp.name} {clamp.bound} raises {clamp.decided} to {clamp.used}"
+    if largest_bytes > target_bytes:
+        if clamp.name == MAX_PARALLELISM:
+            return f"{clamp.name} {clamp.bound} lets the target grow to {format_bytes(largest_bytes)} per subtask"
+        return f"{clamp.name} {clamp.bound} forces {format_bytes(largest_bytes)} per subtask"
+    return f"{clamp.name} {clamp.bound} lowers {clamp.decided} to {clamp.used}"

@@ -1,0 +1,277 @@
+"""The decision for one region, which is one mapped Airflow task: how many subtasks, and what each of them reads.
+
+Bytes in, ranges and reasons out. The decision is a value: it can be printed, stored as JSON and read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from airflow_abs.core.decide.decision import Clamp, Decision
+from airflow_abs.core.decide.decision_reason import complete_reason
+from airflow_abs.core.decide.hot_subpartitions import HotPart, split_hot_subpartitions
+from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes, split_by_count
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, RegionOptions, SourceInput
+from airflow_abs.core.decide.region_parallelism import decide_region_parallelism
+from airflow_abs.core.decide.sources import assign_splits
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.wording import format_bytes, format_count
+
+__all__ = [
+    "BlockingInput",
+    "InputSummary",
+    "RegionDecision",
+    "RegionOptions",
+    "SourceInput",
+    "SubtaskAssignment",
+    "decide_region",
+]
+
+_FORMAT_VERSION = 1
+_DESCRIBED_SUBTASKS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class InputSummary:
+    """One input in numbers. `kind` is its partitioning or `source`; `parts` are producer subtasks or splits."""
+
+    name: str
+    kind: str
+    bytes: int
+    parts: int
+    subpartitions: int | None = None
+
+    def __str__(self) -> str:
+        size = format_bytes(self.bytes)
+        match self.kind:
+            case "source":
+                return f"source {self.name}: {size} in {format_count(self.parts, 'split')}"
+            case "broadcast":
+                return f"input {self.name} (broadcast): {size}, read whole by every subtask"
+        place = f"from {format_count(self.parts, 'subtask')} in {format_count(self.subpartitions or 0, 'subpartition')}"
+        return f"input {self.name} ({self.kind}): {size} {place}"
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskAssignment:
+    """What one subtask reads besides the broadcast inputs.
+
+    `subpartitions` holds for all partitioned inputs alike, None if there are none. `splits` are indices by source name.
+    `bytes` are those of its subpartitions and splits. A `hot_part` says of which producers alone it reads one input.
+    """
+
+    index: int
+    subpartitions: IndexRange | None
+    splits: Mapping[str, tuple[int, ...]]
+    bytes: int
+    hot_part: HotPart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionDecision(Decision):
+    """Number of subtasks of one region, why, and what each subtask reads."""
+
+    region: str
+    parallelism: int
+    clamps: tuple[Clamp, ...]
+    options: RegionOptions
+    inputs: tuple[InputSummary, ...]
+    subtasks: tuple[SubtaskAssignment, ...]
+
+    @property
+    def hot_subpartitions(self) -> frozenset[int]:
+        """Those that are dealt out to several subtasks: they are left out of the ranges of all others."""
+        return frozenset(subtask.hot_part.subpartition for subtask in self.subtasks if subtask.hot_part)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes that all subtasks together read, broadcast inputs not counted."""
+        return sum(subtask.bytes for subtask in self.subtasks)
+
+    @property
+    def broadcast_bytes(self) -> int:
+        """Bytes that every subtask reads on top of its own."""
+        return sum(entry.bytes for entry in self.inputs if entry.kind == "broadcast")
+
+    @property
+    def largest_bytes(self) -> int:
+        """Of the subtask that reads most."""
+        return max(subtask.bytes for subtask in self.subtasks)
+
+    @property
+    def max_over_mean(self) -> float:
+        """Bytes of the largest subtask over the mean; 1.0 is perfectly even (also when there is nothing to read)."""
+        total = self.total_bytes
+        return self.largest_bytes * self.parallelism / total if total else 1.0
+
+    def describe(self) -> str:
+        """For people: the number and its reason first, then what it rests on, then who reads what."""
+        options, bounds = self.options, self.options.bounds
+        lines = [
+            f"{self.region}: {self.reason}",
+            f"  rule {self.rule}, target {format_bytes(options.target_bytes)}, {bounds}",
+            *(f"  bound {clamp}" for clamp in self.clamps),
+            *(f"  {entry}" for entry in self.inputs),
+            f"  largest subtask {self.max_over_mean:.2f} times the mean",
+            *(f"  {_describe_subtask(subtask)}" for subtask in self.subtasks[:_DESCRIBED_SUBTASKS]),
+        ]
+        if self.parallelism > _DESCRIBED_SUBTASKS:
+            lines.append(f"  ... and {format_count(self.parallelism - _DESCRIBED_SUBTASKS, 'more subtask')}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values. Ranges are stored as their cut points, so 1,024 subtasks take some 20 KB."""
+        spans = [each.subpartitions for each in self.subtasks if each.subpartitions and not each.hot_part]
+        return {
+            "version": _FORMAT_VERSION,
+            "region": self.region,
+            "parallelism": self.parallelism,
+            "rule": self.rule,
+            "reason": self.reason,
+            "clamps": [clamp.to_json() for clamp in self.clamps],
+            "options": asdict(self.options),
+            "inputs": [asdict(entry) for entry in self.inputs],
+            "cuts": [0, *(span.stop for span in spans)] if spans else None,
+            "bytes": [subtask.bytes for subtask in self.subtasks],
+            "splits": {
+                entry.name: [list(subtask.splits[entry.name]) for subtask in self.subtasks]
+                for entry in self.inputs
+                if entry.kind == "source"
+            },
+            "hot_parts": [asdict(subtask.hot_part) for subtask in self.subtasks if subtask.hot_part],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RegionDecision:
+        """Inverse of `to_json`.
+
+        Raises:
+            InvalidValueError: another format version, or something is missing.
+        """
+        if data.get("version") != _FORMAT_VERSION:
+            raise InvalidValueError(
+                f"decision: expected format version {_FORMAT_VERSION}, found {data.get('version')!r}"
+            )
+        try:
+            return cls._from_current_json(data)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise InvalidValueError(
+                f"decision of region {data.get('region')!r}: incomplete or damaged ({error!r})"
+            ) from error
+
+    @classmethod
+    def _from_current_json(cls, data: Mapping[str, Any]) -> RegionDecision:
+        return cls(
+            region=data["region"],
+            parallelism=data["parallelism"],
+            rule=data["rule"],
+            reason=data["reason"],
+            clamps=tuple(Clamp.from_json(clamp) for clamp in data["clamps"]),
+            options=RegionOptions(**{**data["options"], "splittable": tuple(data["options"].get("splittable", ()))}),
+            inputs=tuple(InputSummary(**entry) for entry in data["inputs"]),
+            subtasks=_subtasks_from_json(data),
+        )
+
+
+def _subtasks_from_json(data: Mapping[str, Any]) -> tuple[SubtaskAssignment, ...]:
+    """Those that read ranges come first, those that share hot subpartitions last."""
+    parts = [HotPart(**{**part, "producers": IndexRange(**part["producers"])}) for part in data.get("hot_parts", ())]
+    spans = [IndexRange(start, stop) for start, stop in pairwise(data["cuts"] or ())]
+    reads = [*((span, None) for span in spans), *((_only(part), part) for part in parts)]
+    return tuple(
+        SubtaskAssignment(
+            index=index,
+            subpartitions=reads[index][0] if reads else None,
+            splits={name: tuple(by_subtask[index]) for name, by_subtask in data["splits"].items()},
+            bytes=size,
+            hot_part=reads[index][1] if reads else None,
+        )
+        for index, size in enumerate(data["bytes"])
+    )
+
+
+def _only(part: HotPart) -> IndexRange:
+    return IndexRange(part.subpartition, part.subpartition + 1)
+
+
+def decide_region(
+    region: str, inputs: Sequence[BlockingInput], sources: Sequence[SourceInput], options: RegionOptions
+) -> RegionDecision:
+    """Decide parallelism and ranges of one region.
+
+    There is always at least one subtask. With the `balanced` strategy no subtask reads more than the target from
+    partitioned inputs, unless it has bytes in a single subpartition only, or a bound forces it (then the reason says
+    which). The number is the fewest consecutive ranges of whole subpartitions that keep the target, so it may exceed
+    total/target; the ranges are then cut to about equal bytes, which goes beyond Flink.
+
+    Raises:
+        InvalidValueError: duplicate names, partitioned inputs with different numbers of subpartitions, or a parallelism
+            set by the user above that number.
+    """
+    known = RegionInputs(region, tuple(inputs), tuple(sources))
+    totals = known.bytes_by_subpartition()
+    parts = split_hot_subpartitions(known, totals, options)
+    hot = {part.subpartition for part in parts}
+    sizes = [0 if index in hot else size for index, size in enumerate(totals)]
+    verdict = decide_region_parallelism(known, sizes, options, len(parts), sum(totals) - sum(sizes))
+    spans = _cut(sizes, verdict.rule, verdict.parallelism - len(parts))
+    reads: list[tuple[IndexRange, int, HotPart | None]] = [
+        (span, sum(sizes[span.start : span.stop]), None) for span in spans
+    ]
+    reads += [(_only(part), part.bytes, part) for part in parts]
+    splits = {source.name: source.split_bytes for source in known.sources}
+    own_bytes = [size for _, size, _ in reads] or [0] * verdict.parallelism
+    subtasks = tuple(
+        SubtaskAssignment(
+            index=index,
+            subpartitions=reads[index][0] if reads else None,
+            splits=own_splits,
+            bytes=own_bytes[index]
+            + sum(splits[name][split] for name, picked in own_splits.items() for split in picked),
+            hot_part=reads[index][2] if reads else None,
+        )
+        for index, own_splits in enumerate(assign_splits(splits, own_bytes))
+    )
+    return RegionDecision(
+        region=region,
+        parallelism=verdict.parallelism,
+        rule=verdict.rule,
+        reason=complete_reason(
+            verdict,
+            sizes,
+            splits,
+            parts,
+            largest=max(subtask.bytes for subtask in subtasks),
+            target_bytes=options.target_bytes,
+        ),
+        clamps=verdict.clamps,
+        options=options,
+        inputs=(*map(_summarise_input, known.blocking), *map(_summarise_source, known.sources)),
+        subtasks=subtasks,
+    )
+
+
+def _cut(sizes: Sequence[int], rule: str, count: int) -> list[IndexRange]:
+    if not sizes or not count:
+        return []
+    return split_by_count(len(sizes), count) if rule == "power_of_two" else cut_by_bytes(sizes, count)
+
+
+def _summarise_input(entry: BlockingInput) -> InputSummary:
+    size = sum(map(sum, entry.bytes_by_partition))
+    return InputSummary(entry.name, entry.partitioning.value, size, len(entry.bytes_by_partition), entry.subpartitions)
+
+
+def _summarise_source(source: SourceInput) -> InputSummary:
+    return InputSummary(source.name, "source", sum(source.split_bytes), len(source.split_bytes))
+
+
+def _describe_subtask(subtask: SubtaskAssignment) -> str:
+    parts = [] if subtask.subpartitions is None else [f"subpartitions {subtask.subpartitions}"]
+    if subtask.hot_part:
+        parts.append(f"of {subtask.hot_part.input} what producers {subtask.hot_part.producers} wrote")
+    parts += [f"{format_count(len(picked), 'split')} of {name}" for name, picked in subtask.splits.items()]
+    return f"subtask {subtask.index}: {format_bytes(subtask.bytes)}" + (f" ({', '.join(parts)})" if parts else "")

@@ -1,0 +1,144 @@
+"""What is known when a region is decided: its measured inputs, its sources' splits, its options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from airflow_abs.core.checks import check_int, check_rectangle, check_sizes
+from airflow_abs.core.decide.parallelism import Bounds
+from airflow_abs.core.decide.ranges import check_same_length
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.graph.partitioning import Partitioning
+
+Strategy = Literal["balanced", "power_of_two"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingInput:
+    """One finished upstream result.
+
+    `bytes_by_partition[producer subtask][subpartition]` are bytes; a broadcast result has one subpartition.
+    """
+
+    name: str
+    partitioning: Partitioning
+    bytes_by_partition: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        if not self.bytes_by_partition or not len(self.bytes_by_partition[0]):
+            raise InvalidValueError(
+                f"input {self.name!r}: expected at least one partition and one subpartition, found none"
+            )
+        check_rectangle(f"input {self.name!r}", self.bytes_by_partition)
+        match self.partitioning:
+            case Partitioning.FORWARD:
+                raise InvalidValueError(
+                    f"input {self.name!r}: forward edges stay inside a region, expected a blocking one"
+                )
+            case Partitioning.BROADCAST if self.subpartitions != 1:
+                raise InvalidValueError(
+                    f"input {self.name!r}: expected 1 subpartition of a broadcast result, found {self.subpartitions}"
+                )
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Read whole by every subtask."""
+        return self.partitioning is Partitioning.BROADCAST
+
+    @property
+    def subpartitions(self) -> int:
+        """Subpartitions of each partition."""
+        return len(self.bytes_by_partition[0])
+
+    def bytes_by_subpartition(self) -> list[int]:
+        """Bytes per subpartition, summed over the producer's subtasks."""
+        return list(map(sum, zip(*self.bytes_by_partition, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInput:
+    """One external source: bytes per split (a file, as a rule)."""
+
+    name: str
+    split_bytes: Sequence[int]
+
+    def __post_init__(self) -> None:
+        check_sizes(f"source {self.name!r}", self.split_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionOptions:
+    """Options of one region.
+
+    `parallelism` is the user's and is respected as is. `single_subtask_reason` says why the region cannot be spread (an
+    all-to-all edge inside it). `default_source_parallelism` falls back to `max_parallelism`. `slots` is how many
+    subtasks can run at once, None if that is not known. `splittable` are the inputs of a join of which a hot
+    subpartition may be dealt out to several subtasks.
+    """
+
+    target_bytes: int
+    strategy: Strategy = "balanced"
+    min_parallelism: int = 1
+    max_parallelism: int = 128
+    default_source_parallelism: int | None = None
+    parallelism: int | None = None
+    single_subtask_reason: str | None = None
+    slots: int | None = None
+    splittable: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_int("target_bytes", self.target_bytes, at_least=1)
+        if self.strategy not in ("balanced", "power_of_two"):
+            raise InvalidValueError(f"strategy: expected 'balanced' or 'power_of_two', found {self.strategy!r}")
+        Bounds(self.min_parallelism, self.max_parallelism)
+        for name, value in (
+            ("default_source_parallelism", self.default_source_parallelism),
+            ("parallelism", self.parallelism),
+            ("slots", self.slots),
+        ):
+            if value is not None:
+                check_int(name, value, at_least=1)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Bounds of the number of subtasks."""
+        return Bounds(self.min_parallelism, self.max_parallelism)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionInputs:
+    """All inputs of one region, checked against each other.
+
+    Raises:
+        InvalidValueError: two inputs of one name, or partitioned inputs with different numbers of subpartitions (they
+            are read in the same ranges).
+    """
+
+    region: str
+    blocking: tuple[BlockingInput, ...]
+    sources: tuple[SourceInput, ...]
+
+    def __post_init__(self) -> None:
+        names = [*(entry.name for entry in self.blocking), *(source.name for source in self.sources)]
+        if len(set(names)) < len(names):
+            raise InvalidValueError(f"region {self.region!r}: expected distinct input names, found {', '.join(names)}")
+        check_same_length(
+            f"region {self.region!r}: subpartitions of inputs that are read in the same ranges",
+            {entry.name: entry.subpartitions for entry in self.partitioned},
+        )
+
+    @property
+    def partitioned(self) -> tuple[BlockingInput, ...]:
+        """Inputs of which each subtask reads its own range."""
+        return tuple(entry for entry in self.blocking if not entry.is_broadcast)
+
+    @property
+    def broadcast_bytes(self) -> int:
+        """Bytes that every subtask reads on top of its own."""
+        return sum(sum(row[0] for row in entry.bytes_by_partition) for entry in self.blocking if entry.is_broadcast)
+
+    def bytes_by_subpartition(self) -> list[int]:
+        """Bytes per subpartition over all partitioned inputs; [] if there are none."""
+        return list(map(sum, zip(*(entry.bytes_by_subpartition() for entry in self.partitioned), strict=True)))

@@ -1,0 +1,169 @@
+"""How many subtasks a region gets: which rule applies, what it says, which bounds change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from airflow_abs.core.decide.decision import Clamp, apply_bound
+from airflow_abs.core.decide.parallelism import (
+    InputVolume,
+    PowerOfTwoRule,
+    divide_up,
+    normalise_bounds,
+    power_of_two_up_to,
+)
+from airflow_abs.core.decide.ranges import count_ranges_within
+from airflow_abs.core.decide.region_inputs import RegionInputs, RegionOptions, SourceInput
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.wording import format_bytes, format_count
+
+_FEW_WAVES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RegionParallelism:
+    """The number, the rule that gave it, why, and the bounds that changed it."""
+
+    rule: str
+    parallelism: int
+    reason: str
+    clamps: tuple[Clamp, ...] = ()
+
+
+def decide_region_parallelism(
+    inputs: RegionInputs,
+    bytes_by_subpartition: Sequence[int],
+    options: RegionOptions,
+    hot_parts: int = 0,
+    hot_bytes: int = 0,
+) -> RegionParallelism:
+    """Choose the number of subtasks.
+
+    In this order: a region that cannot be spread is one subtask; a parallelism set by the user is kept; otherwise the
+    strategy decides from partitioned inputs and sources, whose own answer is a minimum if there are partitioned inputs.
+    Neither subpartitions nor splits are ever fewer than the subtasks that share them.
+
+    `bytes_by_subpartition` are those to be cut into ranges: without the `hot_bytes` of the hot subpartitions that
+    `hot_parts` subtasks read (only with the `balanced` strategy). The number counts those subtasks too.
+    """
+    if options.single_subtask_reason is not None:
+        return _single_subtask(options)
+    if options.parallelism is not None:
+        return _set_by_user(inputs.region, options.parallelism, len(bytes_by_subpartition))
+    if options.strategy == "power_of_two":
+        return _power_of_two(inputs, bytes_by_subpartition, options)
+    return _balanced(inputs, bytes_by_subpartition, options, hot_parts, hot_bytes)
+
+
+def _single_subtask(options: RegionOptions) -> RegionParallelism:
+    clamps: list[Clamp] = []
+    if options.parallelism is not None:
+        apply_bound("single_subtask", options.parallelism, 1, clamps, lower=False)
+    return RegionParallelism("single_subtask", 1, str(options.single_subtask_reason), tuple(clamps))
+
+
+def _set_by_user(region: str, parallelism: int, subpartitions: int) -> RegionParallelism:
+    if subpartitions and parallelism > subpartitions:
+        raise InvalidValueError(
+            f"region {region!r}: parallelism {parallelism} is set, but its inputs have {subpartitions} subpartitions; "
+            f"expected at most {subpartitions}: lower parallelism or raise max_parallelism"
+        )
+    return RegionParallelism("fixed", parallelism, f"parallelism {parallelism} set by the user")
+
+
+def _balanced(
+    inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions, hot_parts: int, hot_bytes: int
+) -> RegionParallelism:
+    clamps: list[Clamp] = []
+    # Nothing to read is one subtask, not a bound at work.
+    decided = max(1, count_ranges_within(sizes, options.target_bytes) + hot_parts)
+    if inputs.sources:
+        asked, asked_clamps = max((_asked_by_source(source, options) for source in inputs.sources), key=itemgetter(0))
+        clamps += asked_clamps
+        decided = apply_bound("sources", decided, asked, clamps, lower=True) if sizes else asked
+    decided = apply_bound("min_parallelism", decided, options.min_parallelism, clamps, lower=True)
+    useful = [(name, most + hot_parts) for name, most in _most_useful(inputs, sizes)]
+    for name, most in [("max_parallelism", options.max_parallelism), *useful]:
+        decided = apply_bound(name, decided, most, clamps, lower=False)
+    if options.slots is not None:
+        decided = _fill_slots(decided, options.slots, _most_with_bytes(inputs, sizes, options, hot_parts), clamps)
+    reason = _volume_reason(inputs, sum(sizes) + hot_bytes, options)
+    return RegionParallelism(_rule(inputs), decided, reason, tuple(clamps))
+
+
+def _rule(inputs: RegionInputs) -> str:
+    if inputs.partitioned:
+        return "balanced"
+    if inputs.sources:
+        return "sources"
+    return "broadcast_only" if inputs.blocking else "no_inputs"
+
+
+def _fill_slots(decided: int, slots: int, most: int, clamps: list[Clamp]) -> int:
+    """With few waves, a number that fills the last one: smaller subtasks, and no slot stands idle.
+
+    In a single wave subtasks are not made smaller (each costs an Airflow task), and from the fourth on a last wave that
+    is not full costs little.
+    """
+    waves = divide_up(decided, slots)
+    filled = waves * slots
+    if filled == decided or filled > most or not 1 < waves <= _FEW_WAVES:
+        return decided
+    clamps.append(Clamp("slots per wave", decided, slots, filled))
+    return filled
+
+
+def _asked_by_source(source: SourceInput, options: RegionOptions) -> tuple[int, list[Clamp]]:
+    """Subtasks that one source asks for, and what bounded them."""
+    clamps: list[Clamp] = []
+    asked = max(1, divide_up(sum(source.split_bytes), options.target_bytes))
+    if options.default_source_parallelism is not None:
+        bound = options.default_source_parallelism
+        asked = apply_bound("default_source_parallelism", asked, bound, clamps, lower=False)
+    asked = apply_bound("number of splits", asked, max(1, len(source.split_bytes)), clamps, lower=False)
+    return asked, clamps
+
+
+def _power_of_two(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions) -> RegionParallelism:
+    """The 1.15 rule; bytes of sources count like partitioned ones, and every bound is a power of two."""
+    clamps: list[Clamp] = []
+    source_bytes = sum(sum(source.split_bytes) for source in inputs.sources)
+    bounds = normalise_bounds(options.bounds)
+    volume = InputVolume(sum(sizes) + source_bytes, inputs.broadcast_bytes)
+    decision = PowerOfTwoRule(options.target_bytes).decide(volume, bounds)
+    clamps.extend(clamp for clamp in decision.clamps if clamp.decided)
+    decided = decision.parallelism
+    for name, most in _most_useful(inputs, sizes):
+        decided = apply_bound(name, decided, power_of_two_up_to(most), clamps, lower=False)
+    return RegionParallelism("power_of_two", decided, decision.reason, tuple(clamps))
+
+
+def _most_useful(inputs: RegionInputs, sizes: Sequence[int]) -> list[tuple[str, int]]:
+    """Beyond this number some subtasks would have nothing of their own to read."""
+    if sizes:
+        return [("number of subpartitions", len(sizes))]
+    if inputs.sources:
+        return [("number of splits", max(1, *(len(source.split_bytes) for source in inputs.sources)))]
+    return []
+
+
+def _most_with_bytes(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions, hot_parts: int) -> int:
+    """Beyond this number, or the maximum, some subtasks would read nothing at all."""
+    if sizes:
+        return min(options.max_parallelism, sum(map(bool, sizes)) + hot_parts)
+    return min([options.max_parallelism, *(most for _, most in _most_useful(inputs, sizes))])
+
+
+def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: RegionOptions) -> str:
+    splits = sum(len(source.split_bytes) for source in inputs.sources)
+    split_bytes = sum(sum(source.split_bytes) for source in inputs.sources)
+    if not inputs.partitioned and not splits and inputs.broadcast_bytes:
+        return f"only broadcast inputs ({format_bytes(inputs.broadcast_bytes)}, read whole by every subtask)"
+    if not partitioned_bytes and not split_bytes:
+        return "no input bytes"
+    parts = [format_bytes(partitioned_bytes)] if partitioned_bytes else []
+    if split_bytes:
+        parts.append(f"{format_bytes(split_bytes)} in {format_count(splits, 'split')}")
+    return f"{' and '.join(parts)} at a target of {format_bytes(options.target_bytes)}"

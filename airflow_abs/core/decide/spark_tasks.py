@@ -1,0 +1,36 @@
+"""How many Spark tasks a subtask is cut into: what `spark/run/work.py` asks Spark for, and the simulation uses."""
+
+from __future__ import annotations
+
+from airflow_abs.core.decide.parallelism import divide_up
+
+_MIB = 2**20
+_IN_MEMORY = 32 * _MIB
+"""Of a source or a shuffle: so much a core with half a GiB sorts without spilling (docs/benchmarks.md)."""
+_MOST_OF_A_SOURCE = 128 * _MIB  # Spark's own
+_SOURCE_TASKS = 8
+_MOST_SHUFFLE_PARTITIONS = 200  # Spark's own
+_MOST_ON_ONE_CORE = 256 * _MIB
+
+
+def source_task_bytes(size: int) -> int:
+    """Most bytes of a source that one Spark task reads, in a subtask that reads `size`.
+
+    Little enough to be sorted in memory; but each task writes a file, and a subtask with many makes a long manifest.
+    """
+    return min(max(divide_up(size, _SOURCE_TASKS), _IN_MEMORY), _MOST_OF_A_SOURCE)
+
+
+def shuffle_partitions(size: int) -> int:
+    """Partitions of a shuffle inside a subtask that reads `size` bytes."""
+    return min(max(1, divide_up(size, _IN_MEMORY)), _MOST_SHUFFLE_PARTITIONS)
+
+
+def runs_on_one_core(parallelism: int, slots: int | None, largest: int) -> bool:
+    """Whether subtasks that shuffle do better as one Spark task each, without any shuffle.
+
+    About a tenth less CPU at 32 to 64 MB each, no less at 115 MB (docs/benchmarks.md). There must be enough of them to
+    fill the slots, and the one that reads most (`largest` bytes) must not be so large that sorting it in one go would
+    spill more than a shuffle costs.
+    """
+    return slots is not None and parallelism >= slots and largest <= _MOST_ON_ONE_CORE

@@ -1,0 +1,19 @@
+"""Sizes and counts as people read them."""
+
+from __future__ import annotations
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def format_bytes(size: float) -> str:
+    """`3.4 GiB`, `512 B`: one decimal, binary units."""
+    unit = 0
+    while round(size, 1) >= 1024 and unit < len(_UNITS) - 1:
+        size /= 1024
+        unit += 1
+    return f"{size:.0f} {_UNITS[unit]}" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def format_count(count: int, noun: str) -> str:
+    """`1 subtask`, `4 subtasks`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,201 @@
+"""`airflow-abs demo`: days of very different volume through a real Airflow and a real Spark, checked against DuckDB."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow_abs.cli.output.terminal import Terminal
+from airflow_abs.core.wording import format_bytes, format_count
+from airflow_abs.demo.airflow_api import AirflowApi, SubtaskState
+from airflow_abs.demo.generate import DataSpec, generate
+from airflow_abs.demo.oracle import QUERIES, Verdict, verify
+from airflow_abs.demo.run_report import RunReport, lines_of_fan_out, lines_of_run, read_vertices
+from airflow_abs.demo.services import AirflowServices, example_environment
+from airflow_abs.demo.signals import ended_by_signals
+from testbed.spread import WorkerTasks, lines_of_spread, read_spread
+
+RUN_SECONDS = 1200.0
+DAG_SECONDS = 300.0
+# Should this process be killed, the server ends by itself after so long without a task.
+SPARK_IDLE_SECONDS = 120.0
+# The data's days then give the sources 1, 3 and 8 subtasks, the join 1, 3 and 8 or 9.
+TARGET_BYTES_PER_SCALE = 1_536_000
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What to run. `dag_ids` are keys of `oracle.QUERIES`; `dags_folder` holds their files."""
+
+    dates: tuple[date, ...]
+    scale: float
+    dag_ids: tuple[str, ...]
+    dags_folder: Path
+    hot_day: date | None = None
+    keep: bool = False
+    json_file: Path | None = None
+    cluster: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.dag_ids) - set(QUERIES))
+        if unknown:
+            raise ValueError(f"demo: no example DAG is called {', '.join(unknown)}; there are {', '.join(QUERIES)}")
+        if not self.dags_folder.is_dir():
+            raise ValueError(
+                f"demo: {self.dags_folder} is not a folder; expected the example DAGs (`dags/` of the source tree), "
+                f"name it with --dags-folder"
+            )
+
+    @property
+    def target_bytes(self) -> int:
+        return max(1, int(self.scale * TARGET_BYTES_PER_SCALE))
+
+
+def run_demo(options: DemoOptions, terminal: Terminal) -> bool:
+    """Run it all; True if every run succeeded with the right output. Nothing that it started is left, ever."""
+    DataSpec(Path(), options.dates, options.scale, options.hot_day)  # wrong arguments fail before anything starts
+    with ended_by_signals(), _work_folder() as folder:
+        data = folder / "data"
+        generate(DataSpec(data, options.dates, options.scale, options.hot_day), terminal.step)
+        with _services(options, folder, terminal) as (airflow, spread):
+            terminal.step(f"a subtask should read {format_bytes(options.target_bytes)}")
+            runs = _run_all(options, folder, airflow.api, terminal)
+            workers = spread()
+            _tell(options, runs, workers, terminal)
+            if options.keep:
+                _wait_for_the_user(airflow, terminal)
+            terminal.step("ending Airflow and Spark")
+    return all(run.verified for run in runs) and all(worker.tasks for worker in workers)
+
+
+@contextmanager
+def _services(
+    options: DemoOptions, folder: Path, terminal: Terminal
+) -> Iterator[tuple[AirflowServices, Callable[[], list[WorkerTasks]]]]:
+    """Airflow with its Spark, and a function that tells what each worker of a Spark cluster did (none: no cluster)."""
+    environment = example_environment(folder, options.target_bytes)
+    if not options.cluster:
+        with AirflowServices(folder / "airflow", options.dags_folder, env=environment, report=terminal.step) as airflow:
+            _start_spark(airflow, terminal)
+            yield airflow, list
+        return
+    from testbed.processes import ClusterProcesses
+
+    folder.chmod(0o711)  # PostgreSQL may run as a user of its own
+    with ClusterProcesses(folder / "cluster", options.dags_folder, env=environment, report=terminal.step) as cluster:
+        yield cluster.airflow, lambda: read_spread(cluster.place)
+
+
+def run_day(dag_id: str, day: date, folder: Path, api: AirflowApi, terminal: Terminal) -> RunReport:
+    """Run `dag_id` for one day, as its schedule would at the end of that day, and check what it wrote."""
+    logical_date = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+    started = time.monotonic()
+    run_id = api.trigger_run(dag_id, logical_date, run_id=f"demo__{day}")
+
+    def show(states: list[SubtaskState]) -> None:
+        terminal.doing(f"{dag_id} {day}: {describe_progress(states)}")
+
+    state = api.wait_for_run(dag_id, run_id, RUN_SECONDS, show)
+    seconds = time.monotonic() - started
+    states = api.task_instances(dag_id, run_id)
+    vertices = read_vertices(folder / "exchange", dag_id, run_id, states)
+    verdict = (
+        verify(dag_id, day, folder / "data", folder / "mart" / dag_id / f"ds={day}")
+        if state == "success"
+        else Verdict(0, _failure_story(dag_id, run_id, states, api))
+    )
+    return RunReport(dag_id, run_id, logical_date.isoformat(), day, seconds, verdict.rows, verdict.problem, vertices)
+
+
+def describe_progress(states: Sequence[SubtaskState]) -> str:
+    """What a run is doing, for example `5/14 tasks; now revenue.enriched.run 2 running, 1 deferred`."""
+    done = sum(state.state in {"success", "skipped"} for state in states)
+    now = Counter(
+        (state.task_id, state.state) for state in states if state.state not in {None, "success", "skipped", "removed"}
+    )
+    by_task: dict[str, list[str]] = {}
+    for (task_id, state), count in sorted(now.items(), key=str):
+        by_task.setdefault(task_id, []).append(f"{count} {state}")
+    doing = "; ".join(f"{task_id} {', '.join(counts)}" for task_id, counts in by_task.items())
+    return f"{done}/{len(states)} tasks" + (f"; now {doing}" if doing else "")
+
+
+def _start_spark(airflow: AirflowServices, terminal: Terminal) -> None:
+    """The first task would do it too; so its time is not the first run's, and a missing Java is told at once."""
+    from airflow_abs.spark.server.embedded import ensure_embedded_server
+    from airflow_abs.spark.server.embedded_state import EmbeddedSettings
+
+    terminal.doing("Spark: starting the embedded Connect server")
+    endpoint = ensure_embedded_server(airflow.spark_folder, settings=EmbeddedSettings(idle_seconds=SPARK_IDLE_SECONDS))
+    terminal.step(f"Spark: embedded Connect server up at {endpoint.address}")
+
+
+def _run_all(options: DemoOptions, folder: Path, api: AirflowApi, terminal: Terminal) -> list[RunReport]:
+    runs = []
+    for dag_id in options.dag_ids:
+        api.wait_for_dag(dag_id, DAG_SECONDS)
+        for day in options.dates:
+            run = run_day(dag_id, day, folder, api, terminal)
+            for number, line in enumerate(lines_of_run(run)):
+                (terminal.show if number else terminal.step)(line)
+            runs.append(run)
+    return runs
+
+
+def _failure_story(dag_id: str, run_id: str, states: Sequence[SubtaskState], api: AirflowApi) -> str:
+    failed = [state for state in states if state.state == "failed"]
+    if not failed:
+        return "the run failed without a failed task"
+    first = failed[0]
+    log = api.task_log(dag_id, run_id, first.task_id, first.map_index, first.try_number).splitlines()
+    return f"{first.task_id}[{first.map_index}] failed; the end of its log:\n" + "\n".join(log[-25:])
+
+
+def _tell(options: DemoOptions, runs: Sequence[RunReport], workers: Sequence[WorkerTasks], terminal: Terminal) -> None:
+    terminal.show("")
+    for line in lines_of_fan_out(runs):
+        terminal.show(line)
+    for line in lines_of_spread(workers):
+        terminal.show(line)
+    wrong = sum(not run.verified for run in runs)
+    counted = format_count(len(runs), "run")
+    terminal.show(f"\n{wrong} of {counted} went wrong" if wrong else f"\n{counted} right, checked against DuckDB")
+    if options.json_file is not None:
+        told: dict[str, Any] = {
+            "ok": not wrong,
+            "target_bytes": options.target_bytes,
+            "runs": [run.to_json() for run in runs],
+        }
+        if workers:
+            told["workers"] = [asdict(worker) for worker in workers]
+        options.json_file.parent.mkdir(parents=True, exist_ok=True)
+        options.json_file.write_text(json.dumps(told, indent=2) + "\n")
+
+
+def _wait_for_the_user(airflow: AirflowServices, terminal: Terminal) -> None:
+    terminal.show(
+        f"\nAirflow stays up at {airflow.url} (no login); its files are in {airflow.home}. Ctrl-C ends it all."
+    )
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        terminal.show("")
+
+
+@contextmanager
+def _work_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="airflow-abs-demo-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,100 @@
+"""Publishing a sink: all of a run's files at once, or none of them.
+
+    manifests --staged_files--> staged --publish--> target/part-00000-<digest>.snappy.parquet
+                                                    target/_airflow_abs_commit      who published what
+                                                    target/_SUCCESS
+
+What holds everywhere: publishing the same again changes nothing; a run that publishes other files than before
+replaces its own, so `append` never appends twice; killed at any step and run again, the target is whole.
+What readers see meanwhile, and what is not guaranteed: `commit_local` and `commit_store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from airflow_abs.exchange.errors import CommitError, MissingFileError
+from airflow_abs.exchange.publish.local_folder import LocalCommit
+from airflow_abs.exchange.publish.object_store import StoreCommit
+from airflow_abs.exchange.publish.record import MODES, RECORD_NAME, CommitMode, CommitRecord, StagedFile, staged_files
+from airflow_abs.exchange.storage.locations import ExchangePath, locate
+from airflow_abs.exchange.storage.whole_files import read_json
+
+__all__ = ["CommitMode", "Publication", "StagedFile", "publish", "read_commit", "staged_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What a run has in its target; `changed` is False if an earlier try had published it already.
+
+    `replaced` are the identities of other runs whose files are gone with this publication.
+    """
+
+    target: str
+    identity: str
+    files: int
+    rows: int
+    bytes: int
+    changed: bool
+    replaced: tuple[str, ...] = ()
+
+
+def publish(
+    target: ExchangePath,
+    staged: Sequence[StagedFile],
+    *,
+    mode: CommitMode,
+    identity: str,
+    on_step: Callable[[str], None] = lambda step: None,
+) -> Publication:
+    """Make the staged files the run's output in `target`, a folder that need not exist.
+
+    Args:
+        mode: `overwrite` leaves nothing else in the target, `append` keeps what others wrote, `error` refuses if
+            there is anything that this run did not publish.
+        identity: names the run and the sink (such as "dag/run/vertex"), the same in every try.
+        on_step: told every step that is done; what it raises stops the publication there, as a kill would.
+
+    Raises:
+        TargetExistsError: see `mode`.
+        CommitConflictError: another run is publishing to the same target.
+        MissingFileError, DamagedFileError: a staged file is gone or has another size than its manifest says.
+        CommitError: the target cannot be written.
+        ValueError: an unknown mode, or an empty identity.
+    """
+    if mode not in MODES:
+        raise ValueError(f"sink {target}: mode {mode!r}, expected one of {', '.join(MODES)}")
+    if not identity:
+        raise ValueError(f"sink {target}: expected an identity that names the run, found an empty one")
+    location = locate(target)
+    if len(PurePosixPath(location.path).parts) < 2:
+        raise CommitError(f"sink {target}: is the root of a file system; give the sink a folder of its own")
+    if location.is_local:
+        plan = LocalCommit(location.local, identity, on_step).publish(list(staged), mode)
+    else:
+        plan = StoreCommit(location, identity, on_step).publish(list(staged), mode)
+    files = plan.entry.files
+    return Publication(
+        target=str(target),
+        identity=identity,
+        files=len(files),
+        rows=sum(file.rows for file in files),
+        bytes=sum(file.bytes for file in files),
+        changed=plan.changes,
+        replaced=plan.replaces,
+    )
+
+
+def read_commit(target: ExchangePath) -> CommitRecord | None:
+    """Who published what is in the target; None if airflow_abs never published there.
+
+    Raises:
+        DamagedFileError, IncompatibleFileError: the record cannot be trusted.
+    """
+    path = target / RECORD_NAME
+    try:
+        return CommitRecord.from_json(read_json(path), where=str(locate(path)))
+    except MissingFileError:
+        return None

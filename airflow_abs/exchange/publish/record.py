@@ -1,0 +1,187 @@
+"""What was published to a target, by whom; and the pure decision of what a publication has to change.
+
+The record lies in the target as `_airflow_abs_commit` (hidden from Spark by its first letter, and from globs such as
+`*.parquet` and `*.json` by having no extension). One entry for each run whose files are in the target.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from airflow_abs.exchange.errors import TargetExistsError
+from airflow_abs.exchange.records.json_fields import JsonFields
+from airflow_abs.exchange.records.manifest import Manifest
+from airflow_abs.exchange.records.paths import JobFolder, is_hidden
+from airflow_abs.exchange.storage.locations import ExchangePath
+
+RECORD_NAME = "_airflow_abs_commit"
+SUCCESS_NAME = "_SUCCESS"
+INTENT_NAME = "_airflow_abs_intent"
+OWN_NAMES = frozenset({RECORD_NAME, SUCCESS_NAME, INTENT_NAME})
+
+CommitMode = Literal["overwrite", "append", "error"]
+MODES = ("overwrite", "append", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A committed file of a sink, still in the exchange. `name` is its path in the manifest, attempt included."""
+
+    source: ExchangePath
+    name: str
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile:
+    """A file in the target; `name` is relative to it, `staged` is what it was called in the exchange."""
+
+    name: str
+    bytes: int
+    rows: int
+    staged: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEntry:
+    """What one run has in the target. `digest` tells two publications of one run apart: other files, another mode."""
+
+    identity: str
+    digest: str
+    files: tuple[PublishedFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """Who published what is in the target; files that are in no entry were not written by airflow_abs."""
+
+    entries: tuple[CommitEntry, ...] = ()
+
+    def of(self, identity: str) -> CommitEntry | None:
+        return next((entry for entry in self.entries if entry.identity == identity), None)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(payload: Mapping[str, Any], *, where: str) -> CommitRecord:
+        """Build and check a record; a DamagedFileError names the first field that is wrong."""
+        entries = JsonFields(payload, where, where).objects("entries")
+        return CommitRecord(tuple(_entry(entry) for entry in entries))
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationPlan:
+    """What has to change, all names relative to the target.
+
+    `record` is the one afterwards; `put` are staged files with their new names, `drop` existing ones that must go.
+    `keeps_others` says whether files that are neither put nor dropped stay. `replaces` are the identities of other runs
+    whose files go. Without `changes` all is done already.
+    """
+
+    entry: CommitEntry
+    record: CommitRecord
+    put: tuple[tuple[StagedFile, str], ...] = ()
+    drop: frozenset[str] = frozenset()
+    keeps_others: bool = True
+    changes: bool = True
+    replaces: tuple[str, ...] = ()
+
+
+def staged_files(job: JobFolder, manifests: Iterable[Manifest], result: str) -> list[StagedFile]:
+    """The files of one sink result of all its subtasks, in manifest order."""
+    return [
+        StagedFile(job.file_path(file.path), file.path, file.bytes, file.rows)
+        for manifest in manifests
+        if result in manifest.results
+        for file in manifest.results[result].files
+    ]
+
+
+def is_data_file(name: str) -> bool:
+    """Whether readers see a file of a target; `name` is relative to it. Spark's rule, for each folder on the way."""
+    return not any(is_hidden(part) for part in PurePosixPath(name).parts)
+
+
+def plan_publication(
+    staged: Sequence[StagedFile],
+    *,
+    mode: CommitMode,
+    identity: str,
+    record: CommitRecord,
+    existing: Iterable[str],
+    target: str,
+    published: Callable[[str], ExchangePath] | None = None,
+) -> PublicationPlan:
+    """Decide what publishing changes in a target that holds the data files `existing` and `record`.
+
+    What this run published before is taken from there (`published` gives the path of a file in the target): after a
+    release the exchange does not have it any more, and only a cleared subtask's files are new.
+
+    A run never has two sets of files in a target: publishing the same ones again changes nothing, publishing others
+    (after a clear) replaces those that it published before, in every mode.
+
+    Raises:
+        TargetExistsError: mode `error`, and there are files that this run did not publish.
+    """
+    present = frozenset(existing)
+    entry, put = _entry_for(staged, mode, identity)
+    before = record.of(identity)
+    mine = frozenset(file.name for file in before.files) if before else frozenset()
+    if before is not None and before.digest == entry.digest and mine <= present:
+        return PublicationPlan(before, record, changes=False)
+    if mode == "error" and (foreign := sorted(present - mine)):
+        raise TargetExistsError(
+            f"sink {target}: holds {len(foreign)} files that {identity} did not publish (such as {foreign[0]!r}), and "
+            "its mode is 'error'; remove them, or use mode 'overwrite' or 'append'"
+        )
+    keeps_others = mode != "overwrite"
+    others = tuple(other for other in record.entries if keeps_others and other.identity != identity)
+    if before is not None and published is not None:
+        there = {file.staged: file.name for file in before.files if file.name in present and file.staged}
+        put = tuple(
+            (replace(file, source=published(there[file.name])) if file.name in there else file, name)
+            for file, name in put
+        )
+    drop = (present & mine if keeps_others else present) - {name for _, name in put}
+    replaces = tuple(other.identity for other in record.entries if other not in others and other.identity != identity)
+    return PublicationPlan(entry, CommitRecord((*others, entry)), put, drop, keeps_others, replaces=replaces)
+
+
+def _entry_for(
+    staged: Sequence[StagedFile], mode: CommitMode, identity: str
+) -> tuple[CommitEntry, tuple[tuple[StagedFile, str], ...]]:
+    content = hashlib.sha256(f"{identity}\0{mode}".encode())
+    for file in staged:
+        content.update(f"\0{file.name}\0{file.bytes}\0{file.rows}".encode())
+    digest = content.hexdigest()[:32]
+    put = tuple((file, f"part-{k:05d}-{digest[:12]}{_extension(file.name)}") for k, file in enumerate(staged))
+    files = tuple(PublishedFile(name, file.bytes, file.rows, file.name) for file, name in put)
+    return CommitEntry(identity, digest, files), put
+
+
+def _extension(name: str) -> str:
+    """`.snappy.parquet` of `part-00000-<uuid>-c000.snappy.parquet`."""
+    _, dot, extension = PurePosixPath(name).name.partition(".")
+    return f"{dot}{extension}"
+
+
+def _entry(fields: JsonFields) -> CommitEntry:
+    return CommitEntry(
+        identity=fields.text("identity"),
+        digest=fields.text("digest"),
+        files=tuple(
+            PublishedFile(
+                name=file.text("name"),
+                bytes=file.integer("bytes"),
+                rows=file.integer("rows"),
+                staged=file.text("staged") if "staged" in file.values else "",
+            )
+            for file in fields.objects("files")
+        ),
+    )

@@ -1,0 +1,37 @@
+"""Publish a sink: every file that the region's subtasks committed for it, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from airflow_abs.exchange.publish.publication import publish, staged_files
+from airflow_abs.exchange.records.decisions import read_decision
+from airflow_abs.exchange.records.manifest import read_manifests
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.plan import PlannedSink
+from airflow_abs.exchange.storage.locations import ExchangePath
+
+
+def publish_sink(
+    folder: JobFolder, region: str, sink: PlannedSink, open_path: Callable[[str], ExchangePath]
+) -> dict[str, Any]:
+    """Publish what all subtasks of the region's decision wrote for one sink; a repetition changes nothing.
+
+    Returns:
+        the `Publication` as plain values: target, identity, files, rows, bytes, changed, replaced.
+
+    Raises:
+        MissingFileError: a subtask has not committed.
+        CommitError: see `publish`.
+    """
+    stored = read_decision(folder, region)
+    manifests = read_manifests(folder, region, stored.decision.parallelism, decision=stored.digest)
+    publication = publish(
+        open_path(sink.files.path),
+        staged_files(folder, manifests, sink.result),
+        mode=sink.files.mode,
+        identity=f"{folder.dag_id}/{folder.run_id}/{folder.job}/{sink.vertex}",
+    )
+    return asdict(publication)

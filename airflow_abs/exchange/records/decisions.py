@@ -1,0 +1,208 @@
+"""`decision.json`: what `decide` chose for a region, with everything a subtask needs to find its input."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
+from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.sources.listing import SourceFile
+from airflow_abs.exchange.sources.splits import list_splits
+from airflow_abs.exchange.storage.locations import ExchangePath, locate
+from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes, write_json
+
+SubtaskReport = Mapping[str, Any]
+"""What a subtask pushes as XCom: its index, and for each result the bytes per subpartition."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDecision:
+    """A decision with the files that its splits mean and the number of subtasks of every producer region.
+
+    `plan` is the id of the plan that it was made under; `producer_decisions` are the digests of the decisions that
+    mapped the producers: what they write under another one, the ranges of this one do not fit. `measured` is what it
+    rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then; of inputs
+    whose hot subpartitions may be dealt out, `measured_by_producer` has those of each subtask. `measured_at` is when
+    the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
+    seconds; None if nobody knows.
+    """
+
+    plan: str
+    decision: RegionDecision
+    files: Mapping[str, Sequence[SourceFile]]
+    producers: Mapping[str, int]
+    producer_decisions: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    measured_by_producer: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+    measured_at: float | None = None
+
+    @property
+    def digest(self) -> str:
+        """Identifies the decision: a subtask that was mapped by one decision must not run under another.
+
+        Not part of it is what was measured: two decisions with the same ranges are one.
+        """
+        chosen = {name: value for name, value in self.to_json().items() if not name.startswith("measured")}
+        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
+
+    def files_of(self, index: int, source: str) -> list[SourceFile]:
+        """The files that one subtask reads from one source."""
+        return [self.files[source][split] for split in self.decision.subtasks[index].splits[source]]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan,
+            "decision": self.decision.to_json(),
+            "files": {name: [[file.path, file.bytes] for file in files] for name, files in self.files.items()},
+            "producers": dict(self.producers),
+            "producer_decisions": dict(self.producer_decisions),
+            "measured": {name: list(sizes) for name, sizes in self.measured.items()},
+            "measured_by_producer": {
+                name: [list(sizes) for sizes in rows] for name, rows in self.measured_by_producer.items()
+            },
+            "measured_at": self.measured_at,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> StoredDecision:
+        files = {name: [SourceFile(path, size) for path, size in listed] for name, listed in value["files"].items()}
+        return cls(
+            plan=value["plan"],
+            decision=RegionDecision.from_json(value["decision"]),
+            files=files,
+            producers=value["producers"],
+            producer_decisions=value["producer_decisions"],
+            measured=value["measured"],
+            measured_by_producer=value.get("measured_by_producer", {}),
+            measured_at=value.get("measured_at"),
+        )
+
+
+def decide_and_store(
+    folder: JobFolder,
+    plan: JobPlan,
+    region: str,
+    reports: Mapping[str, Sequence[SubtaskReport]],
+    open_path: Callable[[str], ExchangePath],
+    measured_at: float | None = None,
+) -> StoredDecision:
+    """Decide one region from what its producers reported and from its sources' files, and store the decision.
+
+    Args:
+        folder: of the run.
+        plan: of the run.
+        region: its name.
+        reports: producer region to the reports of all its subtasks, in any order.
+        open_path: turns a source's path into one that can be listed.
+        measured_at: as in `StoredDecision`.
+
+    Raises:
+        ExchangeError: a report is missing; a source path matches nothing.
+    """
+    planned = plan.region(region)
+    ordered = {name: _in_order(region, name, found) for name, found in reports.items()}
+    files = {source.name: list_splits(source.files, open_path) for source in planned.sources}
+    inputs = [
+        BlockingInput(entry.name, entry.partitioning, _bytes_by_partition(entry.result, ordered[entry.region]))
+        for entry in planned.inputs
+    ]
+    decision = decide_region(
+        region,
+        inputs,
+        [SourceInput(name, [file.bytes for file in listed]) for name, listed in files.items()],
+        region_options(plan, planned),
+    )
+    stored = StoredDecision(
+        plan=plan.id,
+        decision=decision,
+        files=files,
+        producers={name: len(found) for name, found in ordered.items()},
+        producer_decisions={name: _one_decision(region, name, found) for name, found in ordered.items()},
+        measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
+        measured_by_producer={
+            entry.name: entry.bytes_by_partition for entry in inputs if entry.name in planned.splittable
+        },
+        measured_at=measured_at,
+    )
+    write_json(folder.decision_path(region), stored.to_json())
+    return stored
+
+
+def read_decision(folder: JobFolder, region: str, *, digest: str | None = None) -> StoredDecision:
+    """Read a region's decision back.
+
+    Raises:
+        StaleManifestError: it is not the one with this digest, because `decide` ran again in the meantime.
+        MissingFileError, DamagedFileError: see `read_json`.
+    """
+    stored, found = read_decision_and_digest(folder, region)
+    if digest is not None and found != digest:
+        path = locate(folder.decision_path(region))
+        raise StaleManifestError(
+            f"{region}: this subtask was mapped by decision {digest}, but {path} holds decision {found}; "
+            f"decide ran again: clear all subtasks of {region}, so that they are mapped anew",
+            path=str(path),
+        )
+    return stored
+
+
+def read_decision_and_digest(folder: JobFolder, region: str) -> tuple[StoredDecision, str]:
+    """Read a region's decision back, whichever it is. The same content is parsed once: a triggerer has hundreds of its
+    subtasks, and each has to look."""
+    path = folder.decision_path(region)
+    return _parse(read_bytes(path), str(locate(path)))
+
+
+@lru_cache(maxsize=32)
+def _parse(data: bytes, where: str) -> tuple[StoredDecision, str]:
+    stored = StoredDecision.from_json(decode_json(data, where=where))
+    return stored, stored.digest
+
+
+def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
+    """The job's options as they bind one region."""
+    options = plan.options
+    return RegionOptions(
+        strategy=options["strategy"],
+        target_bytes=options["target_bytes"],
+        min_parallelism=min(options["min_parallelism"], region.subpartitions),
+        max_parallelism=region.subpartitions,
+        default_source_parallelism=options["default_source_parallelism"],
+        parallelism=region.parallelism,
+        slots=plan.slots,
+        single_subtask_reason=region.single_subtask_reason,
+        splittable=region.splittable,
+    )
+
+
+def _in_order(region: str, producer: str, reports: Sequence[SubtaskReport]) -> list[SubtaskReport]:
+    ordered = sorted(reports, key=lambda report: int(report["index"]))
+    found, expected = [report["index"] for report in ordered], int(ordered[0]["subtasks"]) if ordered else 0
+    if not ordered or found != list(range(expected)):
+        raise ExchangeError(
+            f"{region}: expected reports of subtasks 0 to {expected - 1} of {producer}, found {found}; "
+            f"clear the subtasks of {producer} that are missing"
+        )
+    return ordered
+
+
+def _one_decision(region: str, producer: str, reports: Sequence[SubtaskReport]) -> str:
+    found = sorted({str(report["decision"]) for report in reports})
+    if len(found) != 1:
+        raise ExchangeError(
+            f"{region}: the subtasks of {producer} ran under {len(found)} decisions ({', '.join(found)}), expected "
+            f"one; clear all subtasks of {producer}"
+        )
+    return found[0]
+
+
+def _bytes_by_partition(result: str, reports: Sequence[SubtaskReport]) -> list[list[int]]:
+    return [list(report["results"][result]["bytes"]) for report in reports]

@@ -1,0 +1,218 @@
+"""The manifest of a subtask: written last, the only thing that readers trust.
+
+A file that no manifest names does not exist for a reader, whatever its folder holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from airflow_abs.exchange.errors import MissingFileError, StaleManifestError
+from airflow_abs.exchange.records.json_fields import JsonFields
+from airflow_abs.exchange.records.paths import JobFolder, relative_parts
+from airflow_abs.exchange.storage.locations import locate
+from airflow_abs.exchange.storage.whole_files import read_json, write_json
+
+MANIFEST_VERSION = 1
+_READ_THREADS = 16
+
+
+class SubpartitionRange(Protocol):
+    """Half-open [start, stop); `airflow_abs.core.decide.ranges.IndexRange` is one."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """One committed data file; `path` is relative to the job folder.
+
+    `subpartition_bytes` are the sizes of subpartitions `first`, `first + 1`, ...; every subpartition that has a row
+    in the file has a size above 0. Their sum may be below `bytes` (footers and indexes belong to no subpartition).
+    `tail_crc` is the checksum of the last `tail_bytes`, where Parquet keeps what its own checksums do not cover.
+    """
+
+    path: str
+    bytes: int
+    rows: int
+    first: int
+    subpartition_bytes: tuple[int, ...]
+    tail_bytes: int = 0
+    tail_crc: str | None = None
+
+    def bytes_in(self, subpartitions: SubpartitionRange) -> int:
+        """Bytes of this file's rows in [start, stop)."""
+        start = max(subpartitions.start - self.first, 0)
+        stop = max(subpartitions.stop - self.first, 0)
+        return sum(self.subpartition_bytes[start:stop])
+
+
+@dataclass(frozen=True, slots=True)
+class ResultManifest:
+    """One result of one subtask: `schema` is Spark's schema JSON, `subpartitions` is P.
+
+    `checksum` depends on the rows alone, not on their order or files; None where rows cannot be hashed. A subtask that
+    is recomputed must come to the same.
+    """
+
+    format: str
+    schema: str
+    subpartitions: int
+    files: tuple[ResultFile, ...]
+    checksum: str | None = None
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        """Sum of the file sizes."""
+        return sum(file.bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What one attempt of one subtask committed. `decision` is the digest of the decision it ran under.
+
+    `waited` are the seconds from the end of the last subtask before it (or from its own decision, if it reads files)
+    until it began; None if nobody knows, as after a recomputation.
+    """
+
+    region: str
+    index: int
+    attempt: int
+    decision: str
+    seconds: float
+    results: Mapping[str, ResultManifest]
+    waited: float | None = None
+
+    @property
+    def rows(self) -> int:
+        return sum(result.rows for result in self.results.values())
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(payload: Mapping[str, Any], *, where: str = "manifest") -> Manifest:
+        """Build and check a manifest; a DamagedFileError names the first field that is wrong."""
+        fields = JsonFields(payload, where, where)
+        return Manifest(
+            region=fields.text("region"),
+            index=fields.integer("index"),
+            attempt=fields.integer("attempt"),
+            decision=fields.text("decision"),
+            seconds=fields.number("seconds"),
+            results={name: _result(result) for name, result in fields.named_objects("results").items()},
+            waited=fields.number("waited") if fields.values.get("waited") is not None else None,
+        )
+
+
+def write_manifest(job: JobFolder, manifest: Manifest) -> None:
+    """Commit an attempt: its manifest replaces that of an earlier attempt atomically."""
+    write_json(job.manifest_path(manifest.region, manifest.index), manifest.to_json(), version=MANIFEST_VERSION)
+
+
+def read_manifest(job: JobFolder, region: str, index: int, *, decision: str | None = None) -> Manifest:
+    """Read and check the manifest of one subtask.
+
+    Raises:
+        MissingFileError: the subtask never committed, or its data was released.
+        DamagedFileError, IncompatibleFileError: see `read_json`.
+        StaleManifestError: it is of another region, index or (if given) decision.
+    """
+    path = job.manifest_path(region, index)
+    where = str(locate(path))
+    try:
+        payload = read_json(path, version=MANIFEST_VERSION)
+    except MissingFileError as error:
+        raise MissingFileError(
+            f"{region}[{index}]: no manifest at {where}; the subtask has not committed, or its run was released: "
+            f"clear {region}[{index}]",
+            path=where,
+        ) from error
+    manifest = Manifest.from_json(payload, where=where)
+    found = (manifest.region, manifest.index, manifest.decision)
+    expected = (region, index, manifest.decision if decision is None else decision)
+    if found != expected:
+        raise StaleManifestError(
+            f"{where}: is of {found[0]}[{found[1]}] under decision {found[2]!r}, expected {region}[{index}] under "
+            f"decision {expected[2]!r}; clear {region}[{index}]",
+            path=where,
+        )
+    return manifest
+
+
+def read_manifests(job: JobFolder, region: str, count: int, *, decision: str | None = None) -> list[Manifest]:
+    """The manifests of subtasks 0..count-1, in order, read side by side; errors as `read_manifest`.
+
+    Subtasks at or above `count` (left by an earlier, wider decision) are not looked at.
+    """
+    if count < 1:
+        raise ValueError(f"region {region!r}: expected a count of at least 1, found {count}")
+    with ThreadPoolExecutor(min(_READ_THREADS, count), thread_name_prefix="read-manifest") as pool:
+        return list(pool.map(lambda index: read_manifest(job, region, index, decision=decision), range(count)))
+
+
+def bytes_by_subpartition(results: ResultManifest | Iterable[ResultManifest]) -> list[int]:
+    """Bytes of each of the P subpartitions, over all files of one result or of one result's subtasks.
+
+    Raises:
+        ValueError: no result is given, or they differ in P.
+    """
+    group = _as_group(results)
+    if len(counts := {result.subpartitions for result in group}) != 1:
+        raise ValueError(f"expected results of one number of subpartitions, found {sorted(counts) or 'no result'}")
+    totals = [0] * group[0].subpartitions
+    for result in group:
+        for file in result.files:
+            for subpartition, size in enumerate(file.subpartition_bytes, start=file.first):
+                totals[subpartition] += size
+    return totals
+
+
+def files_for_range(
+    results: ResultManifest | Iterable[ResultManifest], subpartitions: SubpartitionRange
+) -> list[ResultFile]:
+    """The files that hold at least one row in [start, stop), in manifest order."""
+    return [file for result in _as_group(results) for file in result.files if file.bytes_in(subpartitions) > 0]
+
+
+def _as_group(results: ResultManifest | Iterable[ResultManifest]) -> Sequence[ResultManifest]:
+    return [results] if isinstance(results, ResultManifest) else list(results)
+
+
+def _result(fields: JsonFields) -> ResultManifest:
+    subpartitions = fields.integer("subpartitions", minimum=1)
+    return ResultManifest(
+        format=fields.text("format"),
+        schema=fields.text("schema"),
+        subpartitions=subpartitions,
+        files=tuple(_file(file, subpartitions) for file in fields.objects("files")),
+        checksum=fields.text("checksum") if fields.values.get("checksum") is not None else None,
+    )
+
+
+def _file(fields: JsonFields, subpartitions: int) -> ResultFile:
+    first, sizes = fields.integer("first"), fields.sizes("subpartition_bytes")
+    if first + len(sizes) > subpartitions:
+        fields.refuse("subpartition_bytes", f"sizes within subpartitions [0, {subpartitions})", [first, len(sizes)])
+    path = fields.text("path")
+    relative_parts(path)
+    return ResultFile(
+        path=path,
+        bytes=fields.integer("bytes"),
+        rows=fields.integer("rows"),
+        first=first,
+        subpartition_bytes=sizes,
+        tail_bytes=fields.integer("tail_bytes") if "tail_bytes" in fields.values else 0,
+        tail_crc=fields.text("tail_crc") if fields.values.get("tail_crc") is not None else None,
+    )

@@ -1,0 +1,194 @@
+"""The folder layout of the exchange, and nothing but paths.
+
+    <root>/<dag_id>/<run_id>/<job>/
+        plan.json
+        server.json                                     the run's own Spark server, if it has one
+        _server-<key>/                                  what that needed to start and says of itself
+        <region>/step-<i>.pb
+        <region>/decision.json
+        <region>/subtask-<k>/manifest.json
+        <region>/subtask-<k>/try-<t>.json               what became of Airflow's try t
+        <region>/subtask-<k>/recovery-<n>.json          who recomputes, or recomputed, lost files of it as attempt n
+        <region>/subtask-<k>/attempt-<n>/<result>/part-*
+        <region>/subtask-<k>/attempt-<n>/piece-<p>/<result>/part-*     of an attempt that was split
+
+Ids come from users (`scheduled__2026-01-01T00:00:00+00:00`, `../x`, an emoji), so every one is escaped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+from airflow_abs.exchange.errors import DamagedFileError
+from airflow_abs.exchange.storage.locations import ExchangePath, for_hadoop, locate
+
+MAX_NAME_BYTES = 200
+_KEPT_BYTES = 160
+_EMPTY = "~"
+_SHORTENED = "~~"
+_PLAIN = frozenset(string.ascii_letters.encode() + string.digits.encode() + b".-_")
+_HIDDEN_FIRST = frozenset(b"._")  # Spark does not read files and folders whose name starts with these
+_ESCAPED_BYTE = re.compile(r"~([0-9A-F]{2})")
+
+
+@lru_cache(maxsize=1024)
+def escape(name: str) -> str:
+    """A file name for any id: ASCII letters, digits, `.`, `-`, `_` and `~XX`; 1 to 200 bytes; never hidden.
+
+    Different ids give different names (above 200 bytes up to a collision of SHA-256's first 128 bits). No result
+    holds a separator, a `=` (Spark would see a partition column), a `:` (Hadoop would see a scheme) or a glob
+    character. `""` gives `"~"`.
+    """
+    data = name.encode("utf-8", "surrogatepass")
+    if not data:
+        return _EMPTY
+    escaped = "".join(
+        chr(byte) if byte in _PLAIN and not (position == 0 and byte in _HIDDEN_FIRST) else f"~{byte:02X}"
+        for position, byte in enumerate(data)
+    )
+    if len(escaped) <= MAX_NAME_BYTES:
+        return escaped
+    return f"{escaped[:_KEPT_BYTES]}{_SHORTENED}{hashlib.sha256(data).hexdigest()[:32]}"
+
+
+def unescape(name: str) -> str:
+    """The id behind an escaped name.
+
+    Raises:
+        ValueError: the name was shortened (the id cannot be had back), or is no result of `escape`.
+    """
+    if name == _EMPTY:
+        return ""
+    if _SHORTENED in name:
+        raise ValueError(f"{name!r} is a shortened name: its id was over {MAX_NAME_BYTES} bytes and is not in it")
+    data = bytearray()
+    for part in re.split(r"(~[0-9A-F]{2})", name):
+        if match := _ESCAPED_BYTE.fullmatch(part):
+            data.append(int(match[1], 16))
+        else:
+            data.extend(part.encode("utf-8", "surrogatepass"))
+    unescaped = data.decode("utf-8", "surrogatepass")
+    if escape(unescaped) != name:
+        raise ValueError(f"{name!r} is not an escaped name")
+    return unescaped
+
+
+def is_hidden(name: str) -> bool:
+    """Whether Spark passes over a file or folder of this name when it lists the folder that holds it."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """The folder of one job (task group) in one DAG run; ids are given as Airflow has them, unescaped."""
+
+    root: ExchangePath
+    dag_id: str
+    run_id: str
+    job: str
+
+    @property
+    def path(self) -> ExchangePath:
+        return self.root / f"{escape(self.dag_id)}/{escape(self.run_id)}/{escape(self.job)}"
+
+    @property
+    def plan_path(self) -> ExchangePath:
+        return self.path / "plan.json"
+
+    @property
+    def server_path(self) -> ExchangePath:
+        """The record of the run's own Spark server."""
+        return self.path / "server.json"
+
+    def start_path(self, key: str) -> ExchangePath:
+        """The folder of one start of that server."""
+        return self.path / f"_server-{escape(key)}"
+
+    def region_path(self, region: str) -> ExchangePath:
+        return self.path / escape(region)
+
+    def step_path(self, region: str, step: int) -> ExchangePath:
+        """The compiled plan template of step `step` (0, 1, ...) of a region."""
+        return self.region_path(region) / f"step-{_count(step, 'step', 0)}.pb"
+
+    def decision_path(self, region: str) -> ExchangePath:
+        return self.region_path(region) / "decision.json"
+
+    def subtask_path(self, region: str, index: int) -> ExchangePath:
+        return self.region_path(region) / f"subtask-{_count(index, 'index', 0)}"
+
+    def manifest_path(self, region: str, index: int) -> ExchangePath:
+        return self.subtask_path(region, index) / "manifest.json"
+
+    def attempt_path(self, region: str, index: int, attempt: int) -> ExchangePath:
+        return self.subtask_path(region, index) / f"attempt-{_count(attempt, 'attempt', 0)}"
+
+    def result_path(self, region: str, index: int, attempt: int, result: str, piece: int | None = None) -> ExchangePath:
+        """The folder that Spark writes one result of one attempt (or of one piece of it) to."""
+        folder = self.attempt_path(region, index, attempt)
+        if piece is not None:
+            folder = folder / f"piece-{_count(piece, 'piece', 0)}"
+        return folder / escape(result)
+
+    def try_path(self, region: str, index: int, number: int) -> ExchangePath:
+        """The record of one of Airflow's tries, 1, 2, ..."""
+        return self.subtask_path(region, index) / f"try-{_count(number, 'try', 1)}.json"
+
+    def recovery_path(self, region: str, index: int, attempt: int) -> ExchangePath:
+        """Who recomputes lost files of the subtask as this attempt."""
+        return self.subtask_path(region, index) / f"recovery-{_count(attempt, 'attempt', 0)}.json"
+
+    def relative(self, path: ExchangePath) -> str:
+        """A path below this folder as manifests name it; a ValueError for any other path."""
+        return locate(path).relative_to(locate(self.path))
+
+    def file_path(self, relative: str) -> ExchangePath:
+        """The file that a manifest names.
+
+        Raises:
+            DamagedFileError: the name is absolute or leads out of this folder.
+        """
+        path = self.path
+        for part in relative_parts(relative):
+            path = path / part
+        return path
+
+
+def relative_parts(relative: str) -> tuple[str, ...]:
+    """The parts of a manifest's relative file name, checked: none is `..` and the name is not absolute."""
+    parts = PurePosixPath(relative).parts
+    if not parts or ".." in parts or parts[0].startswith("/") or "\\" in relative or "\0" in relative:
+        raise DamagedFileError(
+            f"file name {relative!r}: expected a path below the job folder; it is absolute, empty or leads out of it. "
+            "The manifest was not written by airflow_abs: clear the subtask that wrote it",
+            path=relative,
+        )
+    return parts
+
+
+def uri_for_spark(path: ExchangePath) -> str:
+    """The path as Spark's `load`/`save` take it.
+
+    Hadoop's `Path(String)` splits off scheme and authority and takes the rest literally: it does *not* decode `%20`.
+    So local paths become `file:` + `//` + the raw absolute path (not `Path.as_uri()`, whose escapes Hadoop would look
+    for on disk), `s3:` becomes `s3a:`, and other paths keep their scheme, less the connection id that Airflow writes
+    before an `@`.
+    A reader besides takes `{}[]*?\\` as a glob unless its option `__globPaths__` is `false`; a writer never does.
+    """
+    location = locate(path)
+    if location.is_local:
+        return f"file://{location.path}"
+    text = str(path)
+    conn_id = getattr(path, "conn_id", None)
+    return for_hadoop(text.replace(f"://{conn_id}@", "://", 1) if conn_id else text)
+
+
+def _count(value: int, name: str, minimum: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ValueError(f"{name}: expected an int of at least {minimum}, found {value!r}")
+    return value

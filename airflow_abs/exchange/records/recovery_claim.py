@@ -1,0 +1,150 @@
+"""Who recomputes the lost files of a subtask: one reader at a time, while the others wait for its new manifest.
+
+A claim is a small file with a lease, made by an exclusive create under the number of the attempt that its holder will
+write. Its holder renews it; when the lease is over, or the holder gave up, the next reader claims the next number. So
+no two readers ever write one attempt, and a claim is never removed under somebody's feet.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
+from airflow_abs.exchange.records.json_fields import JsonFields
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.tries import next_attempt
+from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
+from airflow_abs.exchange.storage.locations import Location, locate
+from airflow_abs.exchange.storage.whole_files import (
+    create_exclusively,
+    decode_json,
+    encode_json,
+    read_bytes,
+    write_atomic,
+)
+
+LEASE_SECONDS = 90.0
+_CLAIM = re.compile(r"[^/]+/subtask-\d+/recovery-\d+\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryClaim:
+    """A recovery under way. `attempt` is what it writes; `until` is the end of the lease in epoch seconds.
+
+    `region`, `index` and `decision` say what is recomputed. `inputs` says which attempts of its own producers it reads,
+    "" until it knows. `ended` says that its holder is done or gave up: the next one starts at once, under another
+    attempt. `recomputed_bytes` is what it had again, 0 until then.
+    """
+
+    owner: str
+    region: str
+    index: int
+    decision: str
+    attempt: int
+    until: float
+    inputs: str = ""
+    ended: bool = False
+    recomputed_bytes: int = 0
+
+    @staticmethod
+    def from_json(payload: Mapping[str, Any], where: str) -> RecoveryClaim:
+        fields = JsonFields(payload, where, where)
+        return RecoveryClaim(
+            owner=fields.text("owner"),
+            region=fields.text("region"),
+            index=fields.integer("index"),
+            decision=fields.text("decision"),
+            attempt=fields.integer("attempt"),
+            until=fields.number("until"),
+            inputs=fields.text("inputs"),
+            ended=bool(payload.get("ended")),
+            recomputed_bytes=fields.integer("recomputed_bytes"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim that is ours. `stale` is the attempt of a holder that vanished, whose Spark operations may still run."""
+
+    claim: RecoveryClaim
+    stale: int | None = None
+
+
+def claim_recovery(
+    folder: JobFolder, region: str, index: int, *, decision: str, owner: str, lost_attempt: int, now: float
+) -> Claimed | None:
+    """Become the one who recomputes a subtask; None while somebody else does.
+
+    The same owner asking again (the triggerer after the worker, a triggerer after its crash) goes on with its claim.
+
+    Args:
+        decision: the digest of the decision that mapped the subtask.
+        owner: names the reader.
+        lost_attempt: the attempt whose files are lost.
+        now: epoch seconds.
+    """
+    attempt, stale = next_attempt(lost_attempt), None
+    while True:
+        location = locate(folder.recovery_path(region, index, attempt))
+        fresh = RecoveryClaim(owner, region, index, decision, attempt, now + LEASE_SECONDS)
+        if create_exclusively(location, _content(fresh)):
+            return Claimed(fresh, stale)
+        held = _read(location)
+        if held is not None and not held.ended:
+            if held.owner == owner:
+                return Claimed(renew_claim(folder, held, now), stale)
+            if held.until > now:
+                return None
+            stale = held.attempt
+        attempt = next_attempt(attempt)
+
+
+def renew_claim(folder: JobFolder, claim: RecoveryClaim, now: float) -> RecoveryClaim:
+    """Start the lease again."""
+    renewed = replace(claim, until=now + LEASE_SECONDS)
+    write_atomic(folder.recovery_path(claim.region, claim.index, claim.attempt), _content(renewed))
+    return renewed
+
+
+def end_claim(folder: JobFolder, claim: RecoveryClaim, recomputed_bytes: int = 0) -> None:
+    """Let the claim go; its attempt number stays used."""
+    path = folder.recovery_path(claim.region, claim.index, claim.attempt)
+    write_atomic(path, _content(replace(claim, until=0.0, ended=True, recomputed_bytes=recomputed_bytes)))
+
+
+def find_claims(folder: JobFolder, owner: str) -> list[RecoveryClaim]:
+    """The claims of a reader that are not ended, and those of the recoveries that are part of them."""
+    return [claim for claim in list_claims(folder) if not claim.ended and f"{claim.owner} <".startswith(f"{owner} <")]
+
+
+def list_claims(folder: JobFolder) -> list[RecoveryClaim]:
+    """Every recovery of the run, those that ended too: also of what was lost again later."""
+    location = locate(folder.path)
+    location.forget_listings()
+    try:  # not by a glob: that would be a request for each subtask on an object store
+        files = [location.at(str(name)) for name in location.fs.find(location.path)]
+    except storage_errors() as error:
+        raise_unlisted(location, error)
+    found = sorted((file for file in files if _CLAIM.fullmatch(file.relative_to(location))), key=lambda file: file.path)
+    return [claim for file in found if (claim := _read(file)) is not None]
+
+
+def read_claim(folder: JobFolder, region: str, index: int, attempt: int) -> RecoveryClaim | None:
+    """The claim as it stands; None if there is none, or none that can be read."""
+    return _read(locate(folder.recovery_path(region, index, attempt)))
+
+
+def _content(claim: RecoveryClaim) -> bytes:
+    return encode_json(asdict(claim))
+
+
+def _read(location: Location) -> RecoveryClaim | None:
+    where = str(location)
+    try:
+        return RecoveryClaim.from_json(decode_json(read_bytes(location), where=where), where)
+    except (MissingFileError, DamagedFileError, json.JSONDecodeError):
+        return None

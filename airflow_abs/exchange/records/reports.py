@@ -1,0 +1,38 @@
+"""What a subtask reports when it has committed: the bytes by which the regions below it are decided."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from airflow_abs.exchange.records.decisions import read_decision_and_digest
+from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifests
+from airflow_abs.exchange.records.paths import JobFolder
+
+
+def report(manifest: Manifest, subtasks: int) -> dict[str, Any]:
+    """What the subtask pushes as XCom: bytes per subpartition of each result, and no file names."""
+    return {**_measured(manifest, subtasks), "ended": round(time.time(), 3)}
+
+
+def read_reports(folder: JobFolder, region: str) -> list[dict[str, Any]]:
+    """The same, from the exchange, for who cannot pull XComs of mapped tasks at once (a trigger); not when they ended.
+
+    Raises:
+        ExchangeError: decision or a manifest are missing, damaged, or of different decisions.
+    """
+    stored, digest = read_decision_and_digest(folder, region)
+    count = stored.decision.parallelism
+    return [_measured(manifest, count) for manifest in read_manifests(folder, region, count, decision=digest)]
+
+
+def _measured(manifest: Manifest, subtasks: int) -> dict[str, Any]:
+    return {
+        "index": manifest.index,
+        "subtasks": subtasks,
+        "attempt": manifest.attempt,
+        "decision": manifest.decision,
+        "rows": manifest.rows,
+        "seconds": round(manifest.seconds, 3),
+        "results": {name: {"bytes": bytes_by_subpartition(result)} for name, result in manifest.results.items()},
+    }

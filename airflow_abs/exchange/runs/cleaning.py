@@ -1,0 +1,197 @@
+"""Deleting what nobody needs any more: a finished job's data, and what crashed runs left behind.
+
+Both can be killed and repeated at any time: what is gone already is no error.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from airflow_abs.exchange.errors import ExchangeUnreachableError
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.storage.client_errors import raise_if_throttled, raise_unlisted, reason_of, storage_errors
+from airflow_abs.exchange.storage.deletion import delete_files
+from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate, modified_seconds
+
+# by depth below the job folder: what explains the run, and what a cleared subtask needs to have its inputs again
+_METADATA = {
+    1: re.compile(r"(plan|server)\.json"),
+    2: re.compile(r"decision\.json|step-\d+\.pb"),
+    3: re.compile(r"manifest\.json|(try|recovery)-\d+\.json"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a deletion freed."""
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredJob:
+    """A job folder that nothing has changed for a while. `dag`, `run` and `job` are folder names, so escaped ids."""
+
+    location: Location
+    dag: str
+    run: str
+    job: str
+    files: int
+    bytes: int
+    modified: float
+
+    def __str__(self) -> str:
+        return f"{self.dag}/{self.run}/{self.job}"
+
+
+def release_job(job: JobFolder, *, keep_metadata: bool = True) -> Deleted:
+    """Delete a job's data files; a job folder that is not there is no error.
+
+    With `keep_metadata`, plan, templates, decisions, manifests, tries and recoveries stay: for `explain` and `replay`,
+    and for a subtask that somebody clears afterwards (some KB; `gc` takes them later). Manifests then name files that
+    are gone.
+
+    Raises:
+        ExchangeUnreachableError: the storage refuses to list or delete; run it again.
+    """
+    folder = locate(job.path)
+    try:
+        if not keep_metadata:
+            return _delete_folder(folder)
+        return _delete_files(folder, lambda parts: not _is_metadata(parts))
+    except storage_errors() as error:
+        raise _undeletable(folder, error) from error
+
+
+def find_expired(
+    root: ExchangePath,
+    older_than_seconds: float,
+    now: float,
+    is_alive: Callable[[str, str], bool] = lambda dag, run: False,
+) -> list[ExpiredJob]:
+    """Job folders below `root` in which no file is younger than `older_than_seconds`, oldest first; deletes nothing.
+
+    `is_alive(dag, run)` gets *escaped* ids (long ones are shortened and cannot be turned back): compare with
+    `escape(dag_id)`, `escape(run_id)` of the runs that are not over. A live run's folder is never listed, however old.
+    Where the storage does not tell times, a file counts as new. Folders that are not of our layout are left alone.
+
+    Raises:
+        ExchangeUnreachableError: the storage cannot be listed.
+    """
+    location = locate(root)
+    location.forget_listings()
+    jobs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    try:
+        for name, info in location.fs.find(location.path, detail=True).items():
+            parts = location.at(name).relative_to(location).split("/")
+            if len(parts) > 3 and not parts[0].startswith("."):
+                jobs.setdefault((parts[0], parts[1], parts[2]), []).append(info)
+    except storage_errors() as error:
+        raise_unlisted(f"exchange {root}", error)
+    found = [_expired(location, ids, infos, now) for ids, infos in jobs.items() if not is_alive(ids[0], ids[1])]
+    old = [job for job in found if now - job.modified >= older_than_seconds]
+    return sorted(old, key=lambda job: (job.modified, str(job)))
+
+
+def delete_expired(
+    jobs: Iterable[ExpiredJob], is_alive: Callable[[str, str], bool] = lambda dag, run: False
+) -> Iterator[tuple[ExpiredJob, Deleted]]:
+    """Delete expired jobs one by one, giving each with what it freed.
+
+    `is_alive` is asked once more right before each deletion, and a job in which a file has changed since it was
+    found is left alone. Not guaranteed: a run that is cleared within the same instant can still lose its data, which
+    then is recomputed.
+
+    Raises:
+        ExchangeUnreachableError: the storage refuses; run it again.
+    """
+    for job in jobs:
+        try:
+            if is_alive(job.dag, job.run) or _latest_change(job.location) > job.modified:
+                continue
+            freed = _delete_folder(job.location)
+            _remove_if_empty(job.location.parent)
+            _remove_if_empty(job.location.parent.parent)
+        except storage_errors() as error:
+            raise _undeletable(job.location, error) from error
+        yield job, freed
+
+
+def _is_metadata(parts: tuple[str, ...]) -> bool:
+    pattern = _METADATA.get(len(parts))
+    return pattern is not None and pattern.fullmatch(parts[-1]) is not None
+
+
+def _expired(root: Location, ids: tuple[str, str, str], infos: list[dict[str, Any]], now: float) -> ExpiredJob:
+    dag, run, job = ids
+    return ExpiredJob(
+        location=root / dag / run / job,
+        dag=dag,
+        run=run,
+        job=job,
+        files=len(infos),
+        bytes=sum(int(info.get("size") or 0) for info in infos),
+        modified=max(_changed(info, now) for info in infos),
+    )
+
+
+def _changed(info: dict[str, Any], unknown: float) -> float:
+    seconds = modified_seconds(info)
+    return unknown if seconds is None else seconds
+
+
+def _latest_change(folder: Location) -> float:
+    folder.forget_listings()
+    infos = folder.fs.find(folder.path, detail=True).values()
+    return max((_changed(info, 0.0) for info in infos), default=0.0)
+
+
+def _delete_files(folder: Location, goes: Callable[[tuple[str, ...]], bool]) -> Deleted:
+    folder.forget_listings()
+    gone = {
+        name: int(info.get("size") or 0)
+        for name, info in folder.fs.find(folder.path, detail=True).items()
+        if goes(PurePosixPath(folder.at(name).relative_to(folder)).parts)
+    }
+    delete_files(folder, list(gone))
+    if folder.is_local:
+        _remove_empty_folders(folder)
+    return Deleted(len(gone), sum(gone.values()))
+
+
+def _delete_folder(folder: Location) -> Deleted:
+    deleted = _delete_files(folder, lambda parts: True)
+    if folder.is_local:
+        shutil.rmtree(folder.local, ignore_errors=True)
+    return deleted
+
+
+def _remove_empty_folders(folder: Location) -> None:
+    if not folder.local.is_dir():
+        return
+    for child in sorted(folder.local.rglob("*"), key=lambda path: len(path.parts), reverse=True):
+        if child.is_dir() and not child.is_symlink():
+            _remove_if_empty(folder.at(str(child)))
+
+
+def _remove_if_empty(folder: Location) -> None:
+    if not folder.is_local:  # object stores have no folders
+        return
+    try:
+        folder.local.rmdir()
+    except OSError:  # it holds something, or is gone
+        return
+
+
+def _undeletable(folder: Location, error: Exception) -> ExchangeUnreachableError:
+    raise_if_throttled(folder, error)
+    return ExchangeUnreachableError(
+        f"{folder}: cannot be deleted ({reason_of(error)}); check that Airflow may delete what Spark "
+        "writes there, and run it again"
+    )

@@ -1,0 +1,68 @@
+"""A `RunView` as plain values: `airflow-abs explain --json` prints them, the page in Airflow draws them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
+
+
+def run_to_json(run: RunView) -> dict[str, Any]:
+    """All there is to show. Sizes are bytes, times seconds, ranges half-open; None is what is not known yet."""
+    return {
+        "dag_id": run.folder.dag_id,
+        "run_id": run.folder.run_id,
+        "job": run.folder.job,
+        "spark": run.plan.spark_version,
+        "slots": run.plan.slots,
+        "options": dict(run.plan.options),
+        "regions": [region_to_json(region) for region in run.regions],
+    }
+
+
+def region_to_json(region: RegionView) -> dict[str, Any]:
+    """One region; `parallelism`, `rule` and `reason` are None while it is undecided."""
+    decision = region.decision
+    return {
+        "name": region.name,
+        "title": region.title,
+        "vertices": list(region.planned.vertices),
+        "edges": [{**asdict(edge), "how": edge.how} for edge in region.edges],
+        "sinks": [{"vertex": sink.vertex, "path": sink.files.path} for sink in region.planned.sinks],
+        "bound": region.planned.subpartitions,
+        "parallelism": decision.parallelism if decision else None,
+        "rule": decision.rule if decision else None,
+        "reason": decision.reason if decision else None,
+        "clamps": [str(clamp) for clamp in decision.clamps] if decision else [],
+        "target_bytes": decision.options.target_bytes if decision else None,
+        "max_over_mean": round(decision.max_over_mean, 3) if decision else None,
+        "bytes_in": region.bytes_in,
+        "broadcast_bytes": decision.broadcast_bytes if decision else None,
+        "bytes_out": region.bytes_out,
+        "rows": region.rows,
+        "seconds": region.seconds,
+        "attempts": region.attempts,
+        "committed": region.committed,
+        "bytes_by_subpartition": list(region.bytes_by_subpartition),
+        "subtasks": [_subtask_to_json(subtask) for subtask in region.subtasks],
+        "problems": list(region.problems),
+    }
+
+
+def _subtask_to_json(subtask: SubtaskView) -> dict[str, Any]:
+    span = subtask.subpartitions
+    return {
+        "index": subtask.index,
+        "subpartitions": [span.start, span.stop] if span else None,
+        "reads": subtask.reads,
+        "hot": subtask.hot_part is not None,
+        "splits": subtask.splits,
+        "bytes": subtask.bytes,
+        "attempt": subtask.attempt,
+        "rows": subtask.rows,
+        "bytes_out": subtask.bytes_out,
+        "seconds": subtask.seconds,
+        "waited": subtask.waited,
+        "stale": subtask.is_stale,
+    }

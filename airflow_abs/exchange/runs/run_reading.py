@@ -1,0 +1,167 @@
+"""Reads a run from the exchange: plan, decisions and manifests become a `RunView`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from airflow_abs.core.decide.region_decision import SubtaskAssignment
+from airflow_abs.exchange.errors import ExchangeError, IncompatibleFileError, MissingFileError
+from airflow_abs.exchange.records.decisions import StoredDecision
+from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifest
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
+from airflow_abs.exchange.storage.locations import locate
+from airflow_abs.exchange.storage.whole_files import read_json
+
+ManifestReader = Callable[[JobFolder, str, int], Manifest | None]
+"""Region and index to the manifest, None if the subtask has not committed."""
+
+_THREADS = 8
+_READ_AT_ONCE = 32
+"""Manifests that a thread reads in a row: a local one takes less time than to hand it to a thread."""
+# What comes of reading fields that another version wrote, or did not write.
+_FOREIGN = (KeyError, TypeError, ValueError)
+
+
+def read_run(folder: JobFolder, *, reader: ManifestReader | None = None, workers: int = _THREADS) -> RunView:
+    """Read a job's plan, its decisions and its manifests.
+
+    Args:
+        folder: of the job; only plan.json has to be there.
+        reader: where manifests come from; by default the exchange.
+        workers: manifests that are read side by side.
+
+    Raises:
+        MissingFileError: the job has not been planned, or its data is gone.
+        DamagedFileError, IncompatibleFileError: plan.json cannot be read; what is wrong with other files is told in the
+            regions' `problems`.
+    """
+    plan = _read_plan(folder)
+    find = reader or read_committed
+    regions: dict[str, RegionView] = {}
+    with ThreadPoolExecutor(workers, thread_name_prefix="read-run") as pool:
+        for planned in plan.regions:
+            regions[planned.name] = _read_region(folder, plan, planned, regions, find, pool)
+    return RunView(folder, plan, tuple(regions.values()))
+
+
+def read_decisions(folder: JobFolder) -> RunView:
+    """As `read_run`, but plan and decisions only: a few small files, however many subtasks there are."""
+    return read_run(folder, reader=lambda folder, region, index: None, workers=1)
+
+
+def read_committed(folder: JobFolder, region: str, index: int) -> Manifest | None:
+    """The manifest of a subtask, None if it has not committed."""
+    try:
+        return read_manifest(folder, region, index)
+    except MissingFileError:
+        return None
+
+
+def _read_region(
+    folder: JobFolder,
+    plan: JobPlan,
+    planned: PlannedRegion,
+    before: Mapping[str, RegionView],
+    find: ManifestReader,
+    pool: ThreadPoolExecutor,
+) -> RegionView:
+    problems: list[str] = []
+    stored = _read_decision(folder, plan, planned.name, problems)
+    if stored is None:
+        return RegionView(planned, None, (), {}, _written_so_far(planned, before), tuple(problems))
+
+    def read(indices: Iterable[int]) -> list[Manifest | str | None]:
+        return [_read_manifest(find, folder, planned.name, index) for index in indices]
+
+    count = stored.decision.parallelism
+    parts = [range(start, min(start + _READ_AT_ONCE, count)) for start in range(0, count, _READ_AT_ONCE)]
+    found = dict(enumerate(entry for part in pool.map(read, parts) for entry in part))
+    problems += [each for each in found.values() if isinstance(each, str)]
+    manifests = {index: each for index, each in found.items() if isinstance(each, Manifest)}
+    digest = stored.digest
+    subtasks = tuple(
+        _subtask(planned, digest, assignment, manifests.get(assignment.index))
+        for assignment in stored.decision.subtasks
+    )
+    return RegionView(planned, stored, subtasks, manifests, _decided_from(planned, stored), tuple(problems))
+
+
+def _read_manifest(find: ManifestReader, folder: JobFolder, region: str, index: int) -> Manifest | str | None:
+    """What is wrong with it, if it cannot be read."""
+    try:
+        return find(folder, region, index)
+    except ExchangeError as error:
+        return str(error)
+
+
+def _read_plan(folder: JobFolder) -> JobPlan:
+    payload = read_json(folder.plan_path)
+    try:
+        return JobPlan.from_json(payload)
+    except _FOREIGN as error:
+        where = str(locate(folder.plan_path))
+        raise IncompatibleFileError(_foreign(where, error), path=where) from error
+
+
+def _foreign(where: str, error: Exception) -> str:
+    return (
+        f"{where}: written by another version of airflow_abs ({type(error).__name__}: {error}); read it with that one"
+    )
+
+
+def _read_decision(folder: JobFolder, plan: JobPlan, region: str, problems: list[str]) -> StoredDecision | None:
+    """None also for a decision that an earlier plan of the same run left."""
+    try:
+        stored = StoredDecision.from_json(read_json(folder.decision_path(region)))
+    except MissingFileError:
+        return None
+    except ExchangeError as error:
+        problems.append(str(error))
+        return None
+    except _FOREIGN as error:
+        problems.append(_foreign(str(locate(folder.decision_path(region))), error))
+        return None
+    return stored if stored.plan == plan.id else None
+
+
+def _subtask(
+    planned: PlannedRegion, digest: str, assignment: SubtaskAssignment, manifest: Manifest | None
+) -> SubtaskView:
+    splits = sum(map(len, assignment.splits.values()))
+    given = (assignment.index, assignment.subpartitions, splits, assignment.bytes)
+    if manifest is None:
+        return SubtaskView(*given, hot_part=assignment.hot_part)
+    # Results of one vertex hold the same rows in other cuts.
+    last = {name: each for name, each in manifest.results.items() if name.rpartition(".")[0] == planned.name}
+    rows = max((each.rows for each in (last or manifest.results).values()), default=0)
+    return SubtaskView(
+        *given,
+        attempt=manifest.attempt,
+        rows=rows,
+        bytes_out=sum(each.bytes for each in manifest.results.values()),
+        seconds=round(manifest.seconds, 3),
+        waited=None if manifest.waited is None else round(manifest.waited, 3),
+        is_stale=manifest.decision != digest,
+        hot_part=assignment.hot_part,
+    )
+
+
+def _decided_from(planned: PlannedRegion, stored: StoredDecision) -> tuple[int, ...]:
+    return _summed(stored.measured[entry.name] for entry in planned.inputs if not entry.is_broadcast)
+
+
+def _written_so_far(planned: PlannedRegion, before: Mapping[str, RegionView]) -> tuple[int, ...]:
+    return _summed(
+        bytes_by_subpartition(manifest.results[entry.result])
+        for entry in planned.inputs
+        if not entry.is_broadcast
+        for manifest in before[entry.region].manifests.values()
+        if entry.result in manifest.results
+    )
+
+
+def _summed(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*rows, strict=True)))

@@ -1,0 +1,172 @@
+"""A run as the exchange tells it: what was planned, decided and committed, without Airflow and without Spark.
+
+One neutral value for everything that shows a run: `airflow-abs explain` and `runs`, the page in Airflow, the demo's
+tables. Reading changes nothing, and what is not there yet is None: a run can be looked at while it lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from airflow_abs.core.decide.hot_subpartitions import HotPart
+from airflow_abs.core.decide.ranges import IndexRange
+from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.exchange.records.decisions import StoredDecision
+from airflow_abs.exchange.records.manifest import Manifest
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeView:
+    """One input of a region. `kind` is its partitioning, or ``source`` (then `path` is what it reads).
+
+    `producer` and `vertex` are the region and the vertex that it comes from, `keys` the columns of a hash edge; `bytes`
+    None until the region is decided.
+    """
+
+    name: str
+    kind: str
+    producer: str | None
+    vertex: str | None
+    path: str | None
+    bytes: int | None
+    keys: tuple[str, ...] = ()
+
+    @property
+    def how(self) -> str:
+        """``broadcast``, ``hash(customer_id)``."""
+        return f"{self.kind}({', '.join(self.keys)})" if self.keys else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskView:
+    """One subtask: what it was given, and what its last attempt left (None until it has committed).
+
+    `bytes` are those of its own subpartitions and splits, broadcast inputs not counted. `rows` are the rows of the
+    region's last vertex, `bytes_out` the sizes of all files. `is_stale`: what it left is of an earlier decision.
+    """
+
+    index: int
+    subpartitions: IndexRange | None
+    splits: int
+    bytes: int
+    attempt: int | None = None
+    rows: int | None = None
+    bytes_out: int | None = None
+    seconds: float | None = None
+    waited: float | None = None
+    is_stale: bool = False
+    hot_part: HotPart | None = None
+
+    @property
+    def is_committed(self) -> bool:
+        return self.attempt is not None and not self.is_stale
+
+    @property
+    def reads(self) -> str:
+        """``[0, 43)`` or ``3 files``; ``[5, 6) of [0, 3)`` is a hot subpartition of three producers."""
+        if self.hot_part is not None:
+            return f"{self.subpartitions} of {self.hot_part.producers}"
+        if self.subpartitions is not None:
+            return str(self.subpartitions)
+        return f"{self.splits} file{'' if self.splits == 1 else 's'}" if self.splits else "everything"
+
+
+@dataclass(frozen=True)
+class RegionView:
+    """One region in the order of the plan; `stored` is None until it is decided.
+
+    `bytes_by_subpartition` is the histogram that the ranges cut; before the decision what is written so far; () if it
+    reads no range or nothing is known.
+    `problems` are messages about files that cannot be read.
+    """
+
+    planned: PlannedRegion
+    stored: StoredDecision | None
+    subtasks: tuple[SubtaskView, ...]
+    manifests: Mapping[int, Manifest]
+    bytes_by_subpartition: tuple[int, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.planned.name
+
+    @property
+    def title(self) -> str:
+        """All its vertices: they run together."""
+        return " + ".join(self.planned.vertices)
+
+    @property
+    def decision(self) -> RegionDecision | None:
+        return self.stored.decision if self.stored else None
+
+    @property
+    def committed(self) -> int:
+        """Subtasks that have written everything."""
+        return sum(subtask.is_committed for subtask in self.subtasks)
+
+    @property
+    def bytes_in(self) -> int | None:
+        """All inputs, each once."""
+        return sum(entry.bytes for entry in self.decision.inputs) if self.decision else None
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of the last vertex; None unless all subtasks have committed."""
+        return self._total(lambda subtask: subtask.rows)
+
+    @property
+    def bytes_out(self) -> int | None:
+        return self._total(lambda subtask: subtask.bytes_out)
+
+    @property
+    def seconds(self) -> float | None:
+        """Of the longest subtask so far."""
+        return max((subtask.seconds for subtask in self.subtasks if subtask.seconds is not None), default=None)
+
+    @property
+    def attempts(self) -> int:
+        """The highest number of an attempt that committed; 0 if none has."""
+        return max((subtask.attempt or 0 for subtask in self.subtasks), default=0)
+
+    @cached_property
+    def edges(self) -> tuple[EdgeView, ...]:
+        """Blocking inputs and sources, in the order of the plan."""
+        known = {entry.name: entry.bytes for entry in self.decision.inputs} if self.decision else {}
+        inputs = [
+            EdgeView(
+                entry.name, entry.partitioning.value, entry.region, vertex, None, known.get(entry.name), entry.keys
+            )
+            for entry in self.planned.inputs
+            for vertex in [entry.result.rpartition(".")[0]]
+        ]
+        sources = [
+            EdgeView(source.name, "source", None, None, source.files.path, known.get(source.name))
+            for source in self.planned.sources
+        ]
+        return (*inputs, *sources)
+
+    def _total(self, number: Callable[[SubtaskView], int | None]) -> int | None:
+        if self.decision is None or self.committed < self.decision.parallelism:
+            return None
+        return sum(number(subtask) or 0 for subtask in self.subtasks)
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One job of one DAG run."""
+
+    folder: JobFolder
+    plan: JobPlan
+    regions: tuple[RegionView, ...]
+
+    def region(self, name: str) -> RegionView:
+        return next(region for region in self.regions if region.name == name)
+
+    @property
+    def decided(self) -> int:
+        return sum(region.decision is not None for region in self.regions)

@@ -1,0 +1,91 @@
+"""`Files`: a folder of data files, as the source or the sink of a vertex."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from airflow_abs.exchange.storage.locations import for_hadoop, without_connection
+
+FileFormat = Literal["parquet", "csv", "json", "orc"]
+WriteMode = Literal["overwrite", "append", "error"]
+
+SOURCE = "source"
+"""The reserved input name of a vertex's own source."""
+
+_FORMATS = ("parquet", "csv", "json", "orc")
+_MODES = ("overwrite", "append", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Data files under one path that Airflow and Spark both reach.
+
+    As a source: a file, a folder or a glob; `schema` (DDL) spares its inference and allows a folder without files.
+    As a sink: a folder that is published at once; `mode` says what happens to what is there.
+
+    Args:
+        path: templated, a URI or a local path.
+        format: parquet, csv, json or orc.
+        mode: overwrite, append or error; for sinks.
+        schema: the columns as DDL, such as ``"id BIGINT, day DATE"``; for sources.
+        options: Spark's reader or writer options.
+
+    Raises:
+        ValueError: an unknown format or mode, or an empty path.
+    """
+
+    path: str
+    format: FileFormat = "parquet"
+    mode: WriteMode = "overwrite"
+    schema: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            raise ValueError("Files: the path is empty; give a folder, a file or a glob")
+        if self.format not in _FORMATS:
+            raise ValueError(f"Files({self.path!r}): format is {self.format!r}; expected one of {', '.join(_FORMATS)}")
+        if self.mode not in _MODES:
+            raise ValueError(f"Files({self.path!r}): mode is {self.mode!r}; expected one of {', '.join(_MODES)}")
+
+    @property
+    def uri(self) -> str:
+        """The path as Spark takes it: with a scheme, ``s3a`` for S3, and without the connection of Airflow."""
+        if "://" not in self.path:
+            return f"file://{Path(self.path).absolute()}"
+        return for_hadoop(without_connection(self.path))
+
+    @property
+    def is_recursive(self) -> bool:
+        """Spark's ``recursiveFileLookup``: files of all subfolders, and no partition columns."""
+        return self._option("recursiveFileLookup") == "true"
+
+    @property
+    def name_pattern(self) -> str | None:
+        """Spark's ``pathGlobFilter``: only files whose name matches."""
+        return self._option("pathGlobFilter")
+
+    def _option(self, name: str) -> str | None:
+        """Spark's options do not care for case."""
+        return next((_as_text(value) for key, value in self.options.items() if key.lower() == name.lower()), None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "format": self.format,
+            "mode": self.mode,
+            "schema": self.schema,
+            "options": {key: _as_text(value) for key, value in self.options.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Files:
+        return cls(**value)
+
+
+def _as_text(value: object) -> str:
+    """Spark's options are strings; Python's True is its ``true``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,193 @@
+"""Cut compiled regions into steps: one Spark write for each result that a region leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, Region
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion, PlannedSink, PlannedStep
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.key_types import (
+    compute_common_types,
+    resolve_keys,
+    row_expression,
+    row_hash,
+    subpartition_expression,
+)
+from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
+from airflow_abs.spark.relations import Relation, add_subpartition, placeholder_relation, result_write_options
+from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, may_shuffle
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSpec:
+    """How one vertex's output is cut for some of its edges; equal specs share one result.
+
+    `expression` is SQL for a row's subpartition; None keeps all rows in one.
+    """
+
+    vertex: str
+    expression: str | None = None
+    subpartitions: int = 1
+
+    @property
+    def name(self) -> str:
+        if self.expression is None:
+            return f"{self.vertex}.whole"
+        return f"{self.vertex}.{sha256(self.expression.encode()).hexdigest()[:8]}"
+
+
+def assign_results(session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVertex]) -> dict[JobEdge, ResultSpec]:
+    """The result that each edge between regions reads.
+
+    Raises:
+        JobGraphError: the keys of a consumer's hash inputs have no common type.
+    """
+    specs = {}
+    for edge in graph.edges:
+        if graph.crosses_regions(edge):
+            types = _key_types(session, graph, compiled, edge.consumer) if edge.keys else ()
+            specs[edge] = _result_spec(edge, compiled[edge.producer].schema, types, graph.region_of(edge.consumer))
+    return specs
+
+
+def _key_types(session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVertex], consumer: str) -> tuple[str, ...]:
+    types = {}
+    for edge in graph.inputs_of(consumer):
+        if edge.partitioning is Partitioning.HASH and graph.crosses_regions(edge):
+            schema = compiled[edge.producer].schema
+            types[edge.input_name] = [schema[key].dataType for key in resolve_keys(edge.producer, schema, edge.keys)]
+    return compute_common_types(session, consumer, types)
+
+
+def _result_spec(edge: JobEdge, schema: Any, key_types: tuple[str, ...], consumer: Region) -> ResultSpec:
+    subpartitions = consumer.subpartitions
+    if edge.partitioning is Partitioning.BROADCAST or subpartitions == 1:
+        return ResultSpec(edge.producer)
+    if edge.partitioning is Partitioning.REBALANCE:
+        return ResultSpec(edge.producer, row_expression(edge.producer, schema, subpartitions), subpartitions)
+    keys = resolve_keys(edge.producer, schema, edge.keys)
+    return ResultSpec(edge.producer, subpartition_expression(keys, key_types, schema, subpartitions), subpartitions)
+
+
+def plan_region(
+    graph: JobGraph, region: Region, compiled: Mapping[str, CompiledVertex], specs: Mapping[JobEdge, ResultSpec]
+) -> tuple[PlannedRegion, list[bytes]]:
+    """The region with its steps, and the template of each step.
+
+    The first step of a vertex computes it; its further results and its sink are written from the first one's files,
+    so a vertex is computed once however many read it.
+    """
+    cut = _StepCut(compiled)
+    for vertex in region.vertices:
+        if is_materialised(graph, vertex):
+            wanted = dict.fromkeys(specs[edge] for edge in graph.outputs_of(vertex) if edge in specs)
+            read_inside = any(edge not in specs for edge in graph.outputs_of(vertex))
+            cut.add_vertex(compiled[vertex], list(wanted), read_inside=read_inside)
+    members = [compiled[vertex] for vertex in region.vertices]
+    inputs = [
+        PlannedInput(
+            name=f"{edge.consumer}.{edge.input_name}",
+            placeholder=placeholder,
+            region=graph.region_of(edge.producer).name,
+            result=specs[edge].name,
+            partitioning=edge.partitioning,
+            keys=edge.keys,
+        )
+        for member in members
+        for placeholder, edge in member.inputs.items()
+    ]
+    planned = PlannedRegion(
+        name=region.name,
+        vertices=region.vertices,
+        sources=tuple(source for member in members for source in member.sources),
+        inputs=tuple(inputs),
+        steps=tuple(cut.steps),
+        sinks=tuple(cut.sinks),
+        parallelism=region.parallelism,
+        subpartitions=region.subpartitions,
+        single_subtask_reason=region.single_subtask_reason,
+        # What comes after the join in the same region would see a key's rows in several subtasks.
+        splittable=tuple(entry.name for entry in inputs if entry.placeholder in members[0].splittable)
+        if len(members) == 1
+        else (),
+    )
+    return planned, cut.templates
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A vertex's rows as one relation, and the results that its placeholders read."""
+
+    relation: Relation
+    local: Mapping[str, str]
+    shuffles: bool
+
+
+@dataclass(slots=True)
+class _StepCut:
+    """The steps of one region so far; `readable` is the result from which a vertex's rows can be read again."""
+
+    compiled: Mapping[str, CompiledVertex]
+    steps: list[PlannedStep] = field(default_factory=list)
+    sinks: list[PlannedSink] = field(default_factory=list)
+    templates: list[bytes] = field(default_factory=list)
+    readable: dict[str, str] = field(default_factory=dict)
+
+    def add_vertex(self, vertex: CompiledVertex, wanted: Sequence[ResultSpec], *, read_inside: bool) -> None:
+        if not wanted and (read_inside or vertex.sink is None):
+            wanted = [ResultSpec(vertex.name)]
+        for spec in wanted:
+            self._add_result(vertex, spec)
+        if vertex.sink is not None:
+            self._add_sink(vertex, vertex.sink)
+
+    def _add_result(self, vertex: CompiledVertex, spec: ResultSpec) -> None:
+        rows = self._rows(vertex)
+        if spec.expression is not None:
+            rows = replace(rows, relation=add_subpartition(rows.relation, spec.expression))
+        self._add_step(vertex, rows, spec.name, subpartitions=spec.subpartitions)
+        self.readable.setdefault(vertex.name, spec.name)
+
+    def _add_sink(self, vertex: CompiledVertex, files: Files) -> None:
+        result = f"{vertex.name}.sink"
+        self._add_step(vertex, self._rows(vertex), result, sink=files)
+        self.sinks.append(PlannedSink(vertex.name, result, files))
+
+    def _rows(self, vertex: CompiledVertex) -> _Rows:
+        """Computed the first time; read from the first result's files after that."""
+        first = self.readable.get(vertex.name)
+        if first is not None:
+            placeholder = f"{PLACEHOLDER_PREFIX}{vertex.name}"
+            return _Rows(placeholder_relation(placeholder, vertex.schema.json()), {placeholder: first}, shuffles=False)
+        found = find_placeholders(vertex.relation)
+        local = {
+            placeholder: self.readable[producer]
+            for member in self.compiled.values()
+            for placeholder, producer in member.local.items()
+            if placeholder in found
+        }
+        return _Rows(vertex.relation, local, may_shuffle(vertex.relation))
+
+    def _add_step(
+        self, vertex: CompiledVertex, rows: _Rows, result: str, *, subpartitions: int = 1, sink: Files | None = None
+    ) -> None:
+        template, schema = rows.relation.SerializeToString(deterministic=True), vertex.schema.json()
+        self.templates.append(template)
+        self.steps.append(
+            PlannedStep(
+                result=result,
+                schema=schema,
+                format=sink.format if sink else "parquet",
+                options=sink.options if sink else result_write_options(schema),
+                subpartitions=subpartitions,
+                shuffles=rows.shuffles,
+                local=rows.local,
+                digest=sha256(template).hexdigest(),
+                row_hash=None if sink else row_hash(vertex.schema),
+            )
+        )

@@ -1,0 +1,244 @@
+"""Compile a job: call every transform once, on placeholders, and keep the unresolved plans.
+
+Besides `session` the only module that needs the DataFrame API, and the only one that runs user code. Nothing is
+executed: the server only analyses. The schema of an upstream output comes from that analysis, so a region compiles
+before its inputs exist.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
+from airflow_abs.exchange.records.plan import PlannedSource
+from airflow_abs.exchange.sources.files import SOURCE, Files
+from airflow_abs.spark.compile.declared_joins import find_splittable
+from airflow_abs.spark.compile.guard import no_execution
+from airflow_abs.spark.compile.key_types import resolve_keys
+from airflow_abs.spark.relations import SUBPARTITION, Relation
+from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
+
+DataFrame = Any
+Session = Any
+StructType = Any
+
+
+@dataclass(frozen=True, slots=True)
+class VertexProgram:
+    """What a vertex does: its transform and everything that it needs, already rendered."""
+
+    name: str
+    transform: Callable[..., DataFrame] | None
+    kwargs: Mapping[str, Any]
+    source: Files | None = None
+    sink: Files | None = None
+    join: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledVertex:
+    """A vertex's unresolved plan, with what its placeholders stand for.
+
+    `inputs` are blocking inputs by placeholder; `local` are outputs of vertices of the same region that are written to
+    files first. Inputs passed on inside the region are part of the relation. `splittable` are placeholders of inputs
+    of which a hot subpartition may be dealt out.
+    """
+
+    name: str
+    frame: DataFrame
+    relation: Relation
+    schema: StructType
+    sources: tuple[PlannedSource, ...]
+    inputs: Mapping[str, JobEdge]
+    local: Mapping[str, str]
+    sink: Files | None
+    splittable: frozenset[str] = frozenset()
+
+
+def is_materialised(graph: JobGraph, vertex: str) -> bool:
+    """True if the vertex's rows are written to files: it has a sink, several readers, or none in its own region."""
+    edges = graph.outputs_of(vertex)
+    return graph.vertex(vertex).has_sink or len(edges) != 1 or graph.crosses_regions(edges[0])
+
+
+def compile_vertices(
+    session: Session, graph: JobGraph, programs: Mapping[str, VertexProgram]
+) -> dict[str, CompiledVertex]:
+    """Compile all vertices in topological order.
+
+    Raises:
+        JobGraphError: a transform does not fit the graph; names the vertex, what was found and what to do.
+        AnalysisException: Spark's own, with a note that names the vertex.
+    """
+    compiled: dict[str, CompiledVertex] = {}
+    numbers = count()
+    with _pickled_by_value(programs.values()):
+        for vertex in graph.vertices:
+            compiled[vertex.name] = _VertexCompilation(session, graph, compiled, numbers).run(programs[vertex.name])
+    return compiled
+
+
+@dataclass(slots=True)
+class _VertexCompilation:
+    """The state of compiling one vertex: the placeholders made so far, by what they stand for."""
+
+    session: Session
+    graph: JobGraph
+    compiled: Mapping[str, CompiledVertex]
+    numbers: count[int]
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+    expected: dict[str, str] = field(default_factory=dict)
+
+    def run(self, program: VertexProgram) -> CompiledVertex:
+        sources = (self._add_source(program.name, program.source),) if program.source is not None else ()
+        inputs, local = {}, {}
+        for edge in self.graph.inputs_of(program.name):
+            producer = self.compiled[edge.producer]
+            if not self.graph.crosses_regions(edge) and not is_materialised(self.graph, edge.producer):
+                self.frames[edge.input_name] = producer.frame
+                continue
+            placeholder = self._add_placeholder(edge.input_name, producer.schema)
+            if self.graph.crosses_regions(edge):
+                inputs[placeholder] = edge
+            else:
+                local[placeholder] = edge.producer
+        output = self._call(program)
+        schema, relation = self._check_output(program.name, output)
+        splittable: frozenset[str] = frozenset()
+        if program.join is not None:
+            splittable = find_splittable(self.session, program.name, relation, program.join)
+        return CompiledVertex(program.name, output, relation, schema, sources, inputs, local, program.sink, splittable)
+
+    def _add_source(self, vertex: str, files: Files) -> PlannedSource:
+        schema = read_source_schema(self.session, vertex, files)
+        placeholder = self._add_placeholder(SOURCE, schema)
+        return PlannedSource(f"{vertex}.{SOURCE}", placeholder, files, schema.json())
+
+    def _add_placeholder(self, name: str, schema: StructType) -> str:
+        """Hand the transform an empty, typed DataFrame under a name that is found again in its plan."""
+        placeholder = f"{PLACEHOLDER_PREFIX}{next(self.numbers)}"
+        self.frames[name] = self.session.createDataFrame([], schema).alias(placeholder)
+        self.expected[name] = placeholder
+        return placeholder
+
+    def _call(self, program: VertexProgram) -> DataFrame:
+        if program.transform is None:
+            (only,) = self.frames.values()
+            return only
+        frames = dict(self.frames)
+        positional = (frames.pop(SOURCE),) if set(frames) == {SOURCE} else ()
+        with no_execution(self.session, program.name):
+            try:
+                output = program.transform(*positional, **frames, **program.kwargs)
+            except Exception as error:
+                error.add_note(f"raised by the transform of vertex {program.name!r} while it was compiled")
+                raise
+        if not isinstance(output, type(next(iter(self.frames.values())))):
+            raise JobGraphError(
+                f"vertex {program.name!r}: its transform returned {type(output).__name__}; expected one DataFrame"
+            )
+        return output
+
+    def _check_output(self, vertex: str, output: DataFrame) -> tuple[StructType, Relation]:
+        try:
+            schema = output.schema
+        except Exception as error:
+            error.add_note(f"raised while Spark analysed the output of vertex {vertex!r}")
+            raise
+        check_columns(vertex, schema)
+        for edge in self.graph.outputs_of(vertex):
+            resolve_keys(vertex, schema, edge.keys)
+        relation = output._plan.to_proto(self.session.client).root
+        self._check_relation(vertex, relation)
+        return schema, relation
+
+    def _check_relation(self, vertex: str, relation: Relation) -> None:
+        bound = find_session_bound(relation)
+        if bound:
+            raise JobGraphError(f"vertex {vertex!r}: the plan of its transform holds {bound}")
+        found = find_placeholders(relation)
+        for name, placeholder in self.expected.items():
+            if placeholder not in found:
+                raise JobGraphError(
+                    f"vertex {vertex!r}: its output does not depend on input {name!r}; expected every "
+                    "input in the plan. "
+                    "The transform ignores it, or hides it behind a temporary view or an action: use the "
+                    "DataFrame itself, "
+                    "or drop the input"
+                )
+
+
+@contextmanager
+def _pickled_by_value(programs: Iterable[VertexProgram]) -> Iterator[None]:
+    """Let Python functions of the transforms' modules travel whole: the server cannot import a DAG file."""
+    from pyspark import cloudpickle
+
+    names = sorted({program.transform.__module__ for program in programs if program.transform is not None})
+    already = cloudpickle.list_registry_pickle_by_value()
+    modules = [sys.modules[name] for name in names if name in sys.modules and name not in already]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def read_source_schema(session: Session, vertex: str, files: Files) -> StructType:
+    """The columns of a source: declared, or read from its files.
+
+    Raises:
+        JobGraphError: there are no files to read them from.
+    """
+    from pyspark.errors import AnalysisException
+
+    reader = session.read.format(files.format).options(**files.options)
+    if files.schema is not None:
+        return session.createDataFrame([], files.schema).schema
+    try:
+        return reader.load(files.uri).schema
+    except AnalysisException as error:
+        if error.getCondition() not in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "CANNOT_INFER_EMPTY_SCHEMA"):
+            error.add_note(f"raised while the source of vertex {vertex!r} was read for its schema: {files.path}")
+            raise
+        raise JobGraphError(
+            f"vertex {vertex!r}: its source {files.path!r} ({files.format}) matches no files to read a schema from; "
+            "check the path of the day, or declare Files(..., schema='...') if the folder may be empty"
+        ) from error
+
+
+def check_columns(vertex: str, schema: StructType) -> None:
+    """The output can be written to files and read back.
+
+    Raises:
+        JobGraphError: no columns, two of one name, one without a type, or the reserved name.
+    """
+    from pyspark.sql.types import NullType
+
+    if not schema.names:
+        raise JobGraphError(f"vertex {vertex!r}: its output has no columns; select at least one")
+    twice = [name for name, times in Counter(name.lower() for name in schema.names).items() if times > 1]
+    if twice:
+        raise JobGraphError(
+            f"vertex {vertex!r}: its output has several columns named {', '.join(twice)}; rename or drop them, for "
+            "example with join(..., on='key') instead of a column expression"
+        )
+    if SUBPARTITION in schema.names:
+        raise JobGraphError(
+            f"vertex {vertex!r}: its output has a column {SUBPARTITION!r}, which is reserved; rename it"
+        )
+    untyped = [entry.name for entry in schema.fields if isinstance(entry.dataType, NullType)]
+    if untyped:
+        raise JobGraphError(
+            f"vertex {vertex!r}: column {', '.join(untyped)} of its output has no type (NULL only); cast "
+            "it, for example "
+            "lit(None).cast('string')"
+        )

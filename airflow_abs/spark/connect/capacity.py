@@ -1,0 +1,45 @@
+"""How many tasks a Spark server runs at once, as it says itself."""
+
+from __future__ import annotations
+
+import re
+
+from airflow_abs.spark.connect.connection import CLIENT_TYPE, Connection
+from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.errors import ResourcesError
+
+_RANGE_SPLITS = re.compile(r"\bsplits=(\d+)")
+RANGE_ROWS = 1 << 20
+
+
+def splits_of_range(explained: str) -> int | None:
+    """The splits that an explained range of `RANGE_ROWS` rows gets; None if the plan does not show them.
+
+    That is Spark's default parallelism: the cores of a local server, those of all executors of a cluster.
+    """
+    found = _RANGE_SPLITS.search(explained)
+    return int(found[1]) if found else None
+
+
+async def read_capacity(connection: Connection, session_id: str) -> int:
+    """Spark tasks that the server runs at once now.
+
+    Raises:
+        SparkOperationError: the server's own, or it does not answer, or ResourcesError: it hides the number.
+    """
+    proto = protos()
+    request = proto.AnalyzePlanRequest(
+        session_id=session_id, user_context=connection.user_context(), client_type=CLIENT_TYPE
+    )
+    explain = request.explain
+    explain.explain_mode = proto.AnalyzePlanRequest.Explain.ExplainMode.EXPLAIN_MODE_SIMPLE
+    explain.plan.root.range.end = RANGE_ROWS
+    explain.plan.root.range.step = 1
+    response = await connection.call("AnalyzePlan", request, patience=0)
+    slots = splits_of_range(response.explain.explain_string)
+    if slots is None:
+        raise ResourcesError(
+            f"Spark Connect server at {connection.endpoint.address} does not show how many tasks it runs at once; "
+            "set slots= of the job or [adaptive_spark] slots"
+        )
+    return slots

@@ -1,0 +1,103 @@
+"""An open way to a Spark Connect server, shared by everything in one event loop that talks to it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint, describe_unreachable, open_channel
+from airflow_abs.spark.connect.error_details import FailedCall, is_connection_lost, read_error
+from airflow_abs.spark.connect.protocol import protos
+
+CLIENT_TYPE = "airflow_abs"
+CALL_SECONDS = 60.0
+PATIENCE_SECONDS = 15.0
+_BACKOFF_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Calls to one server as one user. Get it from `open_connection`."""
+
+    endpoint: ConnectEndpoint
+    stub: Any = field(repr=False)
+
+    def user_context(self) -> Any:
+        return protos().UserContext(user_id=self.endpoint.user_id)
+
+    async def call(self, method: str, request: Any, *, patience: float = PATIENCE_SECONDS) -> Any:
+        """One short call that may be repeated, and is for `patience` seconds while the server does not answer.
+
+        Raises:
+            SparkOperationError: the server's own error, or ConnectServerUnreachableError.
+        """
+        import grpc
+
+        started = time.monotonic()
+        while True:
+            try:
+                return await getattr(self.stub, method)(request, timeout=CALL_SECONDS, metadata=self.endpoint.headers)
+            except grpc.RpcError as error:
+                waited = time.monotonic() - started
+                if not is_connection_lost(error):
+                    raise await self.read_error(error, request.session_id) from None
+                if waited >= patience:
+                    raise describe_unreachable(self.endpoint, error, CALL_SECONDS) from None
+                await asyncio.sleep(_BACKOFF_SECONDS)
+
+    async def read_error(self, error: Any, session_id: str) -> Exception:
+        """The typed error behind a gRPC error, with the details that only the server has."""
+        import grpc
+
+        code = grpc.StatusCode
+        if error.code() in {code.UNAUTHENTICATED, code.PERMISSION_DENIED, code.UNIMPLEMENTED, code.DEADLINE_EXCEEDED}:
+            return describe_unreachable(self.endpoint, error, CALL_SECONDS)
+        return await read_error(FailedCall(self.stub, self.user_context(), session_id, self.endpoint.headers), error)
+
+
+@dataclass(slots=True)
+class _SharedChannel:
+    channel: Any
+    connection: Connection
+    users: int = 0
+
+
+_channels: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ConnectEndpoint, _SharedChannel]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _load_modules() -> None:
+    import grpc.aio  # noqa: F401
+
+    protos()
+
+
+@asynccontextmanager
+async def open_connection(endpoint: ConnectEndpoint) -> AsyncIterator[Connection]:
+    """A connection, closed when its last user in this event loop leaves.
+
+    Nothing is sent before the first call: a server that is not there shows then (or in `probe`).
+    A hundred operations share one TCP connection.
+    """
+    await asyncio.to_thread(_load_modules)  # the first time takes 0.1 to 0.3 s, which nobody in this loop should wait
+    of_loop = _channels.setdefault(asyncio.get_running_loop(), {})
+    shared = of_loop.get(endpoint)
+    if shared is None:
+        channel = open_channel(endpoint)
+        shared = _SharedChannel(channel, Connection(endpoint, protos().SparkConnectServiceStub(channel)))
+        of_loop[endpoint] = shared
+    shared.users += 1
+    try:
+        yield shared.connection
+    finally:
+        shared.users -= 1
+        if shared.users == 0:
+            if of_loop.get(endpoint) is shared:
+                del of_loop[endpoint]
+            await shared.channel.close()

@@ -1,0 +1,256 @@
+"""Where a Spark Connect server is and how to talk to it: address, credentials, channels, a quick probe."""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from airflow_abs.spark.errors import (
+    ConnectAccessDeniedError,
+    ConnectServerUnreachableError,
+    SparkOperationError,
+    VersionMismatchError,
+)
+
+DEFAULT_PORT = 15002
+DEFAULT_USER = "airflow"
+_MESSAGE_BYTES = 128 * 1024 * 1024  # as pyspark's client and the server
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectEndpoint:
+    """A Spark Connect server. Its secrets (token, headers) show up in no text that is made from it.
+
+    `user_id` belongs to the identity of a session: only the same user reaches a session or operation again.
+    `headers` are sent with every call (pairs of name and value; from parameters of the URL that have no other meaning).
+    `remedy` says what to do if nothing answers there.
+    """
+
+    host: str
+    port: int = DEFAULT_PORT
+    token: str | None = field(default=None, repr=False)
+    use_ssl: bool = False
+    user_id: str = DEFAULT_USER
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    remedy: str = field(default="start it, or correct host, port and TLS in the connection", repr=False)
+
+    @classmethod
+    def from_url(cls, url: str) -> ConnectEndpoint:
+        """The endpoint of "sc://host:port/;token=...;user_id=...;use_ssl=true".
+
+        Raises:
+            ValueError: it is not such a URL. The message never shows the parameters' values.
+        """
+        address = url.partition(";")[0]
+        expected = 'expected "sc://host:port/;name=value;..."; correct the connection'
+        try:
+            parts = urlsplit(address)
+            port = parts.port
+        except ValueError as error:
+            raise ValueError(f"Spark Connect URL {address!r}: {error}; {expected}") from None
+        if parts.scheme != "sc" or not parts.hostname or parts.path not in {"", "/"} or parts.username is not None:
+            shown = address if "@" not in address else f"sc://***@{address.rpartition('@')[2]}"
+            raise ValueError(f"Spark Connect URL {shown!r} is not one; {expected}")
+        endpoint = cls(parts.hostname, port or DEFAULT_PORT)
+        for number, parameter in enumerate(filter(None, url.partition(";")[2].split(";")), 1):
+            name, equals, value = parameter.partition("=")
+            if not equals:
+                raise ValueError(f"Spark Connect URL {address!r}: parameter number {number} has no value; {expected}")
+            endpoint = endpoint._with_parameter(name, unquote(value))
+        return endpoint
+
+    def _with_parameter(self, name: str, value: str) -> ConnectEndpoint:
+        match name:
+            case "token":
+                return replace(self, token=value)
+            case "use_ssl":
+                return replace(self, use_ssl=value.lower() == "true")
+            case "user_id":
+                return replace(self, user_id=value)
+            case "session_id" | "user_agent":  # ours are derived
+                return self
+            case _:
+                return replace(self, headers=(*self.headers, (name.lower(), value)))
+
+    def url(self) -> str:
+        """The URL for pyspark, *with* the token: for no log."""
+        parameters = [("user_id", self.user_id), *self.headers]
+        if self.use_ssl:
+            parameters.append(("use_ssl", "true"))
+        if self.token is not None:
+            parameters.append(("token", self.token))
+        # pyspark sends a token without TLS to the literal name `localhost` only.
+        plain_token = self.token is not None and not self.use_ssl and self.is_loopback
+        address = f"localhost:{self.port}" if plain_token else self.address
+        return f"sc://{address}/;" + ";".join(f"{name}={quote(value, safe='')}" for name, value in parameters)
+
+    @property
+    def address(self) -> str:
+        """host:port, for messages."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def is_encrypted(self) -> bool:
+        """A token leaves the host only encrypted."""
+        return self.use_ssl or (self.token is not None and not self.is_loopback)
+
+    def __str__(self) -> str:
+        return f"sc://{self.address}"
+
+
+def open_channel(endpoint: ConnectEndpoint) -> Any:
+    """A `grpc.aio.Channel` for the running event loop. Nothing is sent yet; close it in the same loop."""
+    import grpc.aio
+
+    return _open(endpoint, grpc.aio.insecure_channel, grpc.aio.secure_channel)
+
+
+def open_blocking_channel(endpoint: ConnectEndpoint) -> Any:
+    """A `grpc.Channel` for code without an event loop. Nothing is sent yet; close it."""
+    import grpc
+
+    return _open(endpoint, grpc.insecure_channel, grpc.secure_channel)
+
+
+def _open(endpoint: ConnectEndpoint, insecure: Callable[..., Any], secure: Callable[..., Any]) -> Any:
+    import grpc
+
+    options = channel_options(endpoint)
+    if endpoint.token is None and not endpoint.is_encrypted:
+        return insecure(endpoint.address, options=options)
+    credentials = grpc.ssl_channel_credentials() if endpoint.is_encrypted else grpc.local_channel_credentials()
+    if endpoint.token is not None:
+        credentials = grpc.composite_channel_credentials(
+            credentials, grpc.access_token_call_credentials(endpoint.token)
+        )
+    return secure(endpoint.address, credentials, options=options)
+
+
+def channel_options(endpoint: ConnectEndpoint) -> list[tuple[str, int]]:
+    """gRPC options for a channel to this endpoint, also for pyspark's own client."""
+    options = [
+        ("grpc.max_send_message_length", _MESSAGE_BYTES),
+        ("grpc.max_receive_message_length", _MESSAGE_BYTES),
+        # A server that has been restarted is found again within seconds, not minutes.
+        ("grpc.max_reconnect_backoff_ms", 5_000),
+        # The server closes connections that ping more often than every five minutes.
+        ("grpc.keepalive_time_ms", 310_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+    ]
+    if endpoint.is_loopback:
+        options.append(("grpc.enable_http_proxy", 0))
+    return options
+
+
+async def probe(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
+    """The server's Spark version ("4.2.0"), asked for in at most `timeout` seconds.
+
+    Raises:
+        ConnectServerUnreachableError: nothing answers, or not in time.
+        ConnectAccessDeniedError: it refuses the token.
+    """
+    import grpc
+
+    channel = open_channel(endpoint)
+    try:
+        stub = _stub(channel)
+        request = _version_request(endpoint)
+        response = await stub.AnalyzePlan(request, timeout=timeout, metadata=endpoint.headers)
+        with suppress(grpc.RpcError):  # a session that stays idle is dropped by the server in the end
+            await stub.ReleaseSession(_release_request(request), timeout=timeout, metadata=endpoint.headers)
+        return str(response.spark_version.version)
+    except grpc.RpcError as error:
+        raise describe_unreachable(endpoint, error, timeout) from None
+    finally:
+        await channel.close()
+
+
+def probe_blocking(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
+    """`probe` for code without an event loop (or inside somebody else's thread)."""
+    import grpc
+
+    with open_blocking_channel(endpoint) as channel:
+        try:
+            stub = _stub(channel)
+            request = _version_request(endpoint)
+            response = stub.AnalyzePlan(request, timeout=timeout, metadata=endpoint.headers)
+            with suppress(grpc.RpcError):  # a session that stays idle is dropped by the server in the end
+                stub.ReleaseSession(_release_request(request), timeout=timeout, metadata=endpoint.headers)
+            return str(response.spark_version.version)
+        except grpc.RpcError as error:
+            raise describe_unreachable(endpoint, error, timeout) from None
+
+
+def _stub(channel: Any) -> Any:
+    from airflow_abs.spark.connect.protocol import protos
+
+    return protos().SparkConnectServiceStub(channel)
+
+
+def _version_request(endpoint: ConnectEndpoint) -> Any:
+    from airflow_abs.spark.connect.protocol import protos
+
+    proto = protos()
+    # A session of its own, random: a closed session's id can never be used again.
+    request = proto.AnalyzePlanRequest(session_id=str(uuid.uuid4()), client_type="airflow_abs")
+    request.user_context.user_id = endpoint.user_id
+    request.spark_version.SetInParent()
+    return request
+
+
+def _release_request(request: Any) -> Any:
+    from airflow_abs.spark.connect.protocol import protos
+
+    return protos().ReleaseSessionRequest(session_id=request.session_id, user_context=request.user_context)
+
+
+def describe_unreachable(endpoint: ConnectEndpoint, error: Any, seconds: float) -> SparkOperationError:
+    """The error of a call that never reached a Spark Connect server of ours."""
+    import grpc
+
+    code, details = error.code(), (error.details() or "").splitlines()
+    found = details[0] if details else code.name
+    match code:
+        case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
+            return ConnectAccessDeniedError(
+                f"Spark Connect server at {endpoint.address} refuses user {endpoint.user_id!r} ({found}); "
+                "put the server's token into the connection"
+            )
+        case grpc.StatusCode.UNIMPLEMENTED:
+            found = "something else answers there"
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            found = f"no answer within {seconds:g} s"
+    return ConnectServerUnreachableError(
+        f"no Spark Connect server reachable at {endpoint.address}: {found}; {endpoint.remedy}"
+    )
+
+
+def check_versions(server: str, client: str) -> None:
+    """Plans travel as protobuf between the two: they must be the same release.
+
+    Raises:
+        VersionMismatchError: major, minor or patch differ.
+    """
+    if _release(server) != _release(client):
+        raise VersionMismatchError(
+            f"Spark Connect server runs Spark {server}, this Airflow has pyspark {client}; expected the same version; "
+            f"install pyspark and pyspark-client {'.'.join(_release(server))} here, or upgrade the server"
+        )
+
+
+def _release(version: str) -> tuple[str, ...]:
+    return tuple(version.split("-", 1)[0].split("+", 1)[0].split(".")[:3])

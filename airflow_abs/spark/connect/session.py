@@ -1,0 +1,104 @@
+"""A pyspark session on an endpoint, for the one task that compiles: the only one that loads pyspark (half a second)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint, check_versions, open_blocking_channel, probe_blocking
+from airflow_abs.spark.connect.error_details import build_error
+from airflow_abs.spark.connect.protocol import client_version
+from airflow_abs.spark.errors import ConnectServerUnreachableError, SparkOperationError
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+# pyspark's functions ask it at every call: without it `F.col` looks for a JVM in this process.
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+# pyspark logs every error on a column with its whole Java stack, besides raising it.
+_ERROR_LOGGER = "DataFrameQueryContextLogger"
+# Waits of 0.1, 0.2, ... 2 s: a server that goes away is given up after some 10 s, not pyspark's ten minutes.
+_RETRIES = {"max_retries": 8, "initial_backoff": 100, "backoff_multiplier": 2.0, "max_backoff": 2000, "jitter": 0}
+
+
+@contextmanager
+def open_session(
+    endpoint: ConnectEndpoint, *, session_id: str | None = None, config: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A Connect session of pyspark, the active one in this thread; ended on the server when the block ends.
+
+    Without `session_id` a new one. Within the block pyspark's functions work without a JVM.
+
+    Raises:
+        ConnectServerUnreachableError: nothing answers (within seconds).
+        ConnectAccessDeniedError: the token is refused.
+        VersionMismatchError: server and client are different releases.
+    """
+    check_versions(probe_blocking(endpoint), client_version())
+    with _connect_mode():
+        session = _create(endpoint, session_id, config or {})
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@contextmanager
+def _connect_mode() -> Iterator[None]:
+    logger = logging.getLogger(_ERROR_LOGGER)
+    before, level = os.environ.get(_CONNECT_MODE), logger.level
+    os.environ[_CONNECT_MODE] = "1"
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if before is None:
+            os.environ.pop(_CONNECT_MODE, None)
+        else:
+            os.environ[_CONNECT_MODE] = before
+
+
+def _create(endpoint: ConnectEndpoint, session_id: str | None, config: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql.connect.client import ChannelBuilder
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession
+
+    class EndpointChannels(ChannelBuilder):  # type: ignore[misc]
+        """pyspark's client on our channel: the same credentials, and no token in a URL."""
+
+        @property
+        def host(self) -> str:
+            return endpoint.host
+
+        def toChannel(self) -> Any:  # noqa: N802
+            return open_blocking_channel(endpoint)
+
+    parameters = {"user_id": endpoint.user_id, **dict(endpoint.headers)}
+    if session_id is not None:
+        parameters["session_id"] = session_id
+    builder = SparkSession.builder.channelBuilder(EndpointChannels(params=parameters))
+    session = builder.create()
+    session.client.set_retry_policies([DefaultPolicy(**_RETRIES)])
+    for key in sorted(config):
+        session.conf.set(key, config[key])
+    return session
+
+
+def describe_pyspark_error(error: Exception, endpoint: ConnectEndpoint) -> SparkOperationError:
+    """One of our errors for an exception that came out of pyspark; itself if it is one of ours already."""
+    import grpc
+    from pyspark.errors import PySparkException
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    if isinstance(error, SparkOperationError):
+        return error
+    if isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode() == grpc.StatusCode.UNAVAILABLE:
+        return ConnectServerUnreachableError(
+            f"Spark Connect server at {endpoint.address} went away; look into its log and start it again"
+        )
+    error_class = error.getCondition() if isinstance(error, PySparkException) else None
+    return build_error(error_class or "", str(error), ())

@@ -1,0 +1,59 @@
+"""Run the steps of one attempt on Spark, piece by piece; nothing is decided or repeated here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from airflow_abs.exchange.records.manifest import ResultManifest
+from airflow_abs.exchange.records.plan import PlannedStep
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.operations import Operation, Progress, execute_operation, release_operation, set_config
+from airflow_abs.spark.relations import read_checksum, read_row_count
+from airflow_abs.spark.run.work import AttemptWork
+
+ProgressListener = Callable[[PlannedStep, Progress], None]
+
+
+@dataclass(slots=True)
+class AttemptExecution:
+    """The Spark operations of one attempt. Cancelling `run` leaves them running; the same again attaches to them."""
+
+    connection: Connection
+    work: AttemptWork
+    on_progress: ProgressListener | None = None
+    operations: list[Operation] = field(default_factory=list)
+
+    async def run(self) -> Mapping[str, ResultManifest]:
+        """Write every result that the work does not have yet, and return all.
+
+        Raises:
+            SparkOperationError: one of its kinds.
+            ExchangeError: a template cannot be read, or what was written not be measured.
+        """
+        attempt, folder = self.work.attempt, self.work.spec.folder
+        await set_config(self.connection, attempt.session_id(folder), self.work.settings())
+        for piece in self.work.pieces:
+            for number, step in enumerate(self.work.spec.region.steps):
+                if (piece.number, step.result) in self.work.results:
+                    continue
+                operation = Operation(
+                    session_id=attempt.session_id(folder),
+                    operation_id=self.work.operation_id(number, piece),
+                    plan=await asyncio.to_thread(self.work.build_plan, number, piece),
+                    tags=(attempt.tag(folder),),
+                )
+                listener = partial(self.on_progress, step) if self.on_progress else None
+                outcome = await execute_operation(self.connection, operation, on_progress=listener)
+                rows = read_row_count(outcome.observed, operation.operation_id)
+                checksum = read_checksum(outcome.observed, operation.operation_id)
+                await asyncio.to_thread(self.work.measure, step, piece, rows, checksum)
+                self.operations.append(operation)
+        return self.work.merged()
+
+    async def release(self) -> None:
+        """Last, when the manifest is there: until then, another process may have to attach again."""
+        for operation in self.operations:
+            await release_operation(self.connection, operation)

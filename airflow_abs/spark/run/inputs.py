@@ -1,0 +1,152 @@
+"""What a subtask needs of other subtasks' results, and what of it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from airflow_abs.core.decide.ranges import IndexRange
+from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StoredFileError
+from airflow_abs.exchange.records.manifest import Manifest, ResultFile, files_for_range, read_manifest
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.results.lost_files import GONE, find_lost_files
+from airflow_abs.exchange.storage.locations import locate
+from airflow_abs.spark.run.work import Inputs, SubtaskSpec
+
+_READ_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class LostPartition:
+    """What is lost of one subtask's results. Without a manifest all of it is.
+
+    `files` says by path what is wrong; `bytes` is the size that they had.
+    """
+
+    region: str
+    index: int
+    decision: str
+    manifest: Manifest | None
+    results: tuple[str, ...]
+    files: Mapping[str, str]
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.region}[{self.index}]"
+
+    def describe(self) -> str:
+        """``orders[3]: 2 files, 12.5 MB: subtask-3/.../part-0.parquet is gone, ...``."""
+        from airflow_abs.core.wording import format_bytes
+
+        first = next(iter(self.files.items()), None)
+        what = f"{first[0]} {first[1]}" if first else "nothing"
+        return f"{self}: {len(self.files)} file(s), {format_bytes(self.bytes)}: {what}" + (
+            ", ..." if len(self.files) > 1 else ""
+        )
+
+
+@dataclass(slots=True)
+class InputCheck:
+    """Looks at everything that one subtask reads from the exchange.
+
+    `suspects` are paths that Spark failed to read although they looked whole from outside.
+    """
+
+    spec: SubtaskSpec
+    suspects: set[str] = field(default_factory=set)
+
+    def look(self) -> tuple[Inputs, list[LostPartition]]:
+        """The manifests of all producers, and what is lost; the first is complete only if the second is empty.
+
+        Raises:
+            StaleManifestError: a producer ran again under another decision.
+            ExchangeUnreachableError: the storage does not answer.
+        """
+        inputs: dict[str, Sequence[Manifest]] = {}
+        lost: list[LostPartition] = []
+        for region, count in self.spec.stored.producers.items():
+            found = self._read_manifests(region, count)
+            inputs[region] = [manifest for manifest in found if isinstance(manifest, Manifest)]
+            lost += [
+                self._without_manifest(region, index, error)
+                for index, error in enumerate(found)
+                if isinstance(error, StoredFileError)
+            ]
+        return inputs, lost + self._lost_files(inputs)
+
+    def suspect(self, paths: Collection[str]) -> bool:
+        """Note the files of the exchange that an error names; False if it names none."""
+        folder = locate(self.spec.folder.path).path.strip("/") + "/"
+        found = {name for path in paths if (name := _below(folder, path))}
+        self.suspects |= found
+        return bool(found)
+
+    def _read_manifests(self, region: str, count: int) -> list[Manifest | StoredFileError]:
+        decision = self.spec.stored.producer_decisions.get(region)
+
+        def read(index: int) -> Manifest | StoredFileError:
+            try:
+                return read_manifest(self.spec.folder, region, index, decision=decision)
+            except (MissingFileError, DamagedFileError) as error:
+                return error
+
+        with ThreadPoolExecutor(min(_READ_THREADS, count), thread_name_prefix="read-manifest") as pool:
+            return list(pool.map(read, range(count)))
+
+    def _without_manifest(self, region: str, index: int, error: StoredFileError) -> LostPartition:
+        decision = self.spec.stored.producer_decisions[region]
+        return LostPartition(region, index, decision, None, (), {error.path: "has no manifest that can be read"}, 0)
+
+    def _lost_files(self, inputs: Inputs) -> list[LostPartition]:
+        wanted = {file.path: (manifest, result, file) for manifest, result, file in _read(self.spec, inputs)}
+        problems = find_lost_files(self.spec.folder, [file for _, _, file in wanted.values()])
+        problems |= dict.fromkeys(self.suspects & wanted.keys() - problems.keys(), "cannot be read by Spark")
+        by_subtask: dict[tuple[str, int], list[str]] = {}
+        for path in problems:
+            manifest = wanted[path][0]
+            by_subtask.setdefault((manifest.region, manifest.index), []).append(path)
+        return [
+            LostPartition(
+                region=region,
+                index=index,
+                decision=wanted[paths[0]][0].decision,
+                manifest=wanted[paths[0]][0],
+                results=tuple(dict.fromkeys(wanted[path][1] for path in paths)),
+                files={path: problems[path] for path in paths},
+                bytes=sum(wanted[path][2].bytes for path in paths),
+            )
+            for (region, index), paths in sorted(by_subtask.items())
+        ]
+
+
+def files_read(spec: SubtaskSpec, inputs: Inputs) -> list[ResultFile]:
+    """Every file of the exchange that a subtask reads."""
+    return list({file.path: file for _, _, file in _read(spec, inputs)}.values())
+
+
+def _read(spec: SubtaskSpec, inputs: Inputs) -> Iterator[tuple[Manifest, str, ResultFile]]:
+    for entry in spec.region.inputs:
+        for manifest in spec.manifests(entry, inputs):
+            result = manifest.results[entry.result]
+            span = spec.wanted(entry) or IndexRange(0, result.subpartitions)
+            for file in files_for_range(result, span):
+                yield manifest, entry.result, file
+
+
+def still_whole(folder: JobFolder, files: Sequence[ResultFile]) -> bool:
+    """Whether files that were just read can have been read whole.
+
+    Spark reads one that was cut to nothing without a word. One that is gone it had read before, or would have failed.
+    """
+    return all(problem == GONE for problem in find_lost_files(folder, files, footers=False).values())
+
+
+def _below(folder: str, path: str) -> str | None:
+    """The path as a manifest names it, if it is below the job's folder; Spark's messages may escape it."""
+    for text in (path, unquote(path)):
+        _, found, rest = text.partition(folder)
+        if found:
+            return rest
+    return None

@@ -1,0 +1,228 @@
+"""Run one try of one subtask: see that its inputs are there, execute it on Spark, commit its manifest.
+
+No user code and no DataFrame API. The same coroutine runs in a worker, in the triggerer, or first in the one and
+then in the other: everything it sends is derived from the run, the region, the map index and the attempt, so sending
+it again attaches to what already runs. What became of a try is recorded beside the manifest
+(`exchange/records/tries.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from airflow_abs.exchange.errors import ExchangeError, MissingFileError
+from airflow_abs.exchange.records.manifest import Manifest, read_manifest, write_manifest
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.tries import (
+    TryRecord,
+    begin_try,
+    end_try,
+    next_attempt,
+    read_tries,
+    read_try,
+    write_try,
+)
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.errors import (
+    OperationCancelledError,
+    OperationTakenOverError,
+    SparkOperationError,
+    SubtaskOutOfMemoryError,
+    TransientSparkError,
+    UnsplittableMemoryError,
+)
+from airflow_abs.spark.run.attempt import SubtaskAttempt
+from airflow_abs.spark.run.execution import ProgressListener
+from airflow_abs.spark.run.pieces import why_it_stays_whole
+from airflow_abs.spark.run.recovery import Recovery, Written, interrupt_attempt, interrupt_recoveries, run_rounds
+from airflow_abs.spark.run.work import SubtaskSpec
+
+__all__ = ["ProgressListener", "SubtaskAttempt", "find_committed", "interrupt_subtask", "run_subtask"]
+
+log = logging.getLogger(__name__)
+
+
+async def run_subtask(
+    connection: Connection,
+    folder: JobFolder,
+    wanted: SubtaskAttempt,
+    *,
+    on_progress: ProgressListener | None = None,
+    waited: float | None = None,
+) -> Manifest:
+    """Run a try to its end, or take over where another process left it. Cancelling it leaves Spark running.
+
+    Args:
+        wanted: the subtask, with Airflow's try number as its attempt.
+        waited: seconds from when it could have run until it began; stands in its manifest.
+
+    Raises:
+        SparkOperationError: one of its kinds; what Spark said first, then where it happened.
+        ExchangeError: the plan, the decision or an input cannot be read, or the manifest not be written.
+    """
+    run = await asyncio.to_thread(_TryRun.begin, connection, folder, wanted, on_progress)
+    committed = await asyncio.to_thread(find_committed, folder, run.attempt)
+    if committed is not None:
+        return committed
+    try:
+        return await run.to_manifest(waited)
+    except OperationTakenOverError:
+        raise
+    except (SparkOperationError, ExchangeError) as error:
+        committed = await asyncio.to_thread(find_committed, folder, run.attempt)
+        if committed is not None:  # somebody who ran the same attempt was faster, and released what we listened to
+            return committed
+        await asyncio.to_thread(run.end, type(error).__name__)
+        raise run.explain(error) from error.__cause__
+
+
+async def interrupt_subtask(connection: Connection, folder: JobFolder, wanted: SubtaskAttempt) -> None:
+    """Stop the try's Spark operations, if any run; its siblings in the same session go on."""
+    record = await asyncio.to_thread(read_try, folder, wanted.region, wanted.index, wanted.attempt)
+    if record is not None and record.decision == wanted.decision:
+        ended = OperationCancelledError.__name__
+        await asyncio.to_thread(end_try, folder, wanted.region, wanted.index, record, ended, time.time())
+        wanted = replace(wanted, attempt=record.attempt)
+    await interrupt_attempt(connection, folder, wanted)
+    await interrupt_recoveries(connection, folder, str(wanted))
+
+
+def find_committed(folder: JobFolder, attempt: SubtaskAttempt) -> Manifest | None:
+    """The manifest that this very attempt wrote, if it got so far."""
+    try:
+        manifest = read_manifest(folder, attempt.region, attempt.index)
+    except MissingFileError:
+        return None
+    same = (manifest.attempt, manifest.decision) == (attempt.attempt, attempt.decision)
+    return manifest if same else None
+
+
+@dataclass(slots=True)
+class _TryRun:
+    """One of Airflow's tries at a subtask: the ledger of its attempt, and what its errors need to be understood."""
+
+    connection: Connection
+    folder: JobFolder
+    record: TryRecord
+    region: str
+    index: int
+    tries: Sequence[TryRecord]
+    on_progress: ProgressListener | None
+    spec: SubtaskSpec | None = None
+
+    @classmethod
+    def begin(
+        cls, connection: Connection, folder: JobFolder, wanted: SubtaskAttempt, on_progress: ProgressListener | None
+    ) -> _TryRun:
+        region, index, number, decision = wanted.region, wanted.index, wanted.attempt, wanted.decision
+        record = begin_try(folder, region, index, number, decision=decision, now=time.time())
+        tries = read_tries(folder, region, index, below=number)
+        return cls(connection, folder, record, region, index, tries, on_progress)
+
+    @property
+    def attempt(self) -> SubtaskAttempt:
+        return SubtaskAttempt(self.region, self.index, self.record.attempt, self.record.decision)
+
+    @property
+    def earlier(self) -> list[TryRecord]:
+        """The tries before under the same decision."""
+        return [entry for entry in self.tries if entry.decision == self.record.decision]
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether it goes on with the attempt of an earlier try."""
+        return any(entry.attempt == self.record.attempt for entry in self.earlier)
+
+    @property
+    def memory_failures(self) -> int:
+        return sum(entry.error == SubtaskOutOfMemoryError.__name__ for entry in self.earlier)
+
+    def start(self, attempt: int, inputs: str) -> int:
+        """The ledger's part; see `AttemptLedger`."""
+        record = self.record
+        changed = record.inputs not in ("", inputs) and attempt == record.attempt
+        number = next_attempt(attempt) if changed else attempt
+        self.record = replace(record, attempt=number, inputs=inputs, state="running", error="", changed=time.time())
+        write_try(self.folder, self.region, self.index, self.record)
+        return number
+
+    def end(self, error: str) -> None:
+        end_try(self.folder, self.region, self.index, self.record, error, time.time())
+
+    async def to_manifest(self, waited: float | None) -> Manifest:
+        started = time.monotonic()
+        self.spec = await asyncio.to_thread(SubtaskSpec.load, self.folder, self.attempt, self.memory_failures)
+        if self.memory_failures:
+            log.warning(self._describe_split(self.spec))
+        if self.is_adopted:
+            log.info("the try before ended without a word; going on with attempt %d", self.record.attempt)
+            written = await self._run_adopted()
+        else:
+            await self._stop_earlier()
+            written = await self._run()
+        manifest = Manifest(
+            region=self.region,
+            index=self.index,
+            attempt=written.attempt.attempt,
+            decision=self.record.decision,
+            seconds=time.monotonic() - started,
+            results=written.results,
+            waited=waited,
+        )
+        await asyncio.to_thread(write_manifest, self.folder, manifest)
+        await asyncio.to_thread(self.end, "")
+        await written.execution.release()
+        return manifest
+
+    async def _run(self) -> Written:
+        assert self.spec is not None  # noqa: S101
+        recovery = Recovery(self.connection, self.folder, str(self.attempt), self.on_progress)
+        return await run_rounds(recovery, self.spec, self.attempt, self, {})
+
+    async def _run_adopted(self) -> Written:
+        try:
+            return await self._run()
+        except (TransientSparkError, OperationCancelledError) as error:
+            if isinstance(error, OperationTakenOverError):
+                raise
+            log.info("nothing is left of that attempt (%s); starting one of its own", str(error).partition("\n")[0])
+            self.record = replace(self.record, attempt=self.record.number, inputs="")
+            return await self._run()
+
+    async def _stop_earlier(self) -> None:
+        """What an earlier try left running on Spark would only take the cores away; under another decision, too."""
+        for attempt, decision in dict.fromkeys((entry.attempt, entry.decision) for entry in self.tries):
+            stale = replace(self.attempt, attempt=attempt, decision=decision)
+            await interrupt_attempt(self.connection, self.folder, stale)
+
+    def explain(self, error: Exception) -> Exception:
+        """The error with where it happened, and what can be done about it."""
+        where = self.spec.describe() if self.spec is not None else str(self.attempt)
+        context = f"in {where}, try {self.record.number}"
+        if not isinstance(error, SparkOperationError):
+            return error
+        if type(error) is SubtaskOutOfMemoryError and self.spec is not None and self._cannot_shrink(self.spec):
+            advice = self._describe_memory_advice(self.spec)
+            error = UnsplittableMemoryError(error.message, error_class=error.error_class, causes=error.causes)
+            context = f"{context}; {advice}"
+        return error.with_context(context)
+
+    def _cannot_shrink(self, spec: SubtaskSpec) -> bool:
+        """Whether it already ran in as many pieces as there can be, with settings that spare memory."""
+        return self.memory_failures > 0 and 2**self.memory_failures > spec.largest_cut
+
+    def _describe_split(self, spec: SubtaskSpec) -> str:
+        count = min(2**self.memory_failures, spec.largest_cut)
+        spared = ", with settings that spill to disk" if self._cannot_shrink(spec) else ""
+        return f"out of memory {self.memory_failures} time(s) before: running in {count} piece(s){spared}"
+
+    def _describe_memory_advice(self, spec: SubtaskSpec) -> str:
+        reason = why_it_stays_whole(spec.region) or f"its range has only {spec.largest_cut} part(s) to cut"
+        return (
+            f"it ran out of memory with settings that spill to disk, too, and cannot be cut any further: {reason}. "
+            "Give Spark's executors more memory, raise max_parallelism (smaller subpartitions), or spread a hot key"
+        )

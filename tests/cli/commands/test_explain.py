@@ -1,0 +1,158 @@
+"""`airflow-abs explain`: what a person reads of a run, from its exchange alone."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_abs.cli.main import main
+from tests.recorded_runs import chain_run, revenue_run
+
+Golden = Callable[[str, str], None]
+
+
+def test_a_finished_run_is_told_as_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], assert_golden: Golden
+) -> None:
+    revenue_run(tmp_path).run()
+    assert main(["explain", "daily_revenue/manual__2026-01-03", "--exchange", str(tmp_path)]) == 0
+    assert_golden("explain_finished.txt", capsys.readouterr().out)
+
+
+def test_a_run_that_lives_shows_what_is_undecided_committed_and_of_another_attempt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], assert_golden: Golden
+) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders", "customers")
+    run.decide("enriched")
+    run.commit("enriched", 0)
+    run.commit("enriched", 2, attempt=3)
+    assert main(["explain", str(run.folder.path), "--all"]) == 0
+    assert_golden("explain_live.txt", capsys.readouterr().out)
+
+
+def test_a_run_as_a_graph_for_graphviz(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], assert_golden: Golden
+) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders", "customers", "enriched")
+    assert main(["explain", str(run.folder.path.parent), "--dot"]) == 0
+    assert_golden("explain.dot", capsys.readouterr().out)
+
+
+def test_a_run_as_json_has_every_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    revenue_run(tmp_path).run()
+    assert main(["explain", "daily_revenue", "--exchange", str(tmp_path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["dag_id"], told["run_id"], told["job"]) == ("daily_revenue", "manual__2026-01-03", "revenue")
+    assert [region["title"] for region in told["regions"]] == ["orders", "customers", "enriched", "rates + by_region"]
+    enriched = told["regions"][2]
+    assert enriched["parallelism"] == len(enriched["subtasks"]) == 6
+    assert sum(enriched["bytes_by_subpartition"]) == sum(subtask["bytes"] for subtask in enriched["subtasks"])
+    assert enriched["subtasks"][2]["subpartitions"] == [5, 6]
+    assert [(edge["kind"], edge["vertex"]) for edge in enriched["edges"]] == [
+        ("hash", "orders"),
+        ("broadcast", "customers"),
+    ]
+
+
+def test_what_another_version_wrote_is_told_and_the_rest_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from airflow_abs.exchange.storage.whole_files import write_json
+
+    run = revenue_run(tmp_path)
+    run.run("orders", "customers")
+    write_json(run.folder.decision_path("customers"), {"plan": "plan-1"})
+    assert main(["explain", str(run.folder.path)]) == 0
+    shown = capsys.readouterr().out
+    assert "customers: not decided yet" in shown
+    assert "cannot be read: " in shown
+    assert "written by another version of airflow_abs (KeyError: " in shown
+    assert "orders: 3.9 KiB in 4 splits" in shown
+
+
+def test_a_damaged_manifest_is_told_and_the_rest_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders")
+    path = Path(str(run.folder.manifest_path("orders", 1)))
+    path.write_bytes(path.read_bytes()[:-20])
+    assert main(["explain", str(run.folder.path)]) == 0
+    shown = capsys.readouterr().out
+    assert "that do not end in a checksum; the file is truncated" in shown
+    assert "        2  1 file    900 B   143    1.5 KiB      1.7        1  committed" in shown
+
+
+def test_ids_with_slashes_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    revenue_run(tmp_path, run_id="manual/2026/01").run("orders")
+    for name in ("daily_revenue/manual/2026/01", "daily_revenue/manual/2026/01/revenue", "daily_revenue"):
+        assert main(["explain", name, "--exchange", str(tmp_path)]) == 0
+        assert "daily_revenue / manual/2026/01 / revenue" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["explain", "nix"], "run 'nix': no such folder of a run, and no exchange to look in; name the folder, or"),
+        (["explain", "nix", "--exchange", "."], "run 'nix': not in the exchange "),
+        (["explain", "nix.py"], "nix.py: no such file; expected a DAG file"),
+        (
+            ["runs"],
+            "no exchange is given; name it with --exchange, or set AIRFLOW__ADAPTIVE_SPARK__EXCHANGE or [adaptive_",
+        ),
+        (["runs", "--exchange", "nofs://x/y"], "exchange nofs://x/y: cannot be opened here (ValueError: "),
+    ],
+)
+def test_a_run_that_is_not_there_is_told_in_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW__ADAPTIVE_SPARK__EXCHANGE", raising=False)
+    assert main(arguments) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"airflow-abs: {message}")
+    assert told.count("\n") == 1
+
+
+def test_twenty_vertices_of_128_subtasks_are_explained_within_a_second(tmp_path: Path) -> None:
+    """Of processor time, with Python's own start; the best of three, for other processes slow it down too."""
+    chain_run(tmp_path, regions=20, subtasks=128).run()
+    command = [sys.executable, "-m", "airflow_abs.cli.main", "explain", "chain", "--exchange", str(tmp_path)]
+    used = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.stdout.count("128") > 20
+        used.append((after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime))
+    assert min(used) < 1.0
+
+
+def test_a_dag_file_is_drawn_before_anything_ran(dags: Path, assert_golden: Golden) -> None:
+    """In a process of its own: it imports Airflow."""
+    for name, options in (("pipelined.txt", []), ("daily_revenue.dot", ["--dot"])):
+        command = [sys.executable, "-W", "ignore", "-m", "airflow_abs.cli.main", "explain"]
+        file = dags / f"{name.partition('.')[0]}.py"
+        done = subprocess.run([*command, str(file), *options], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert_golden(f"file_{name}", done.stdout)
+
+
+def test_a_dag_file_that_cannot_be_imported_is_told_with_its_trace(tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("import airflow\nprint(undefined)\n")
+    command = [sys.executable, "-W", "ignore", "-m", "airflow_abs.cli.main", "explain", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"airflow-abs: {file} cannot be imported:" in done.stderr
+    assert "NameError: name 'undefined' is not defined" in done.stderr
+
+
+@pytest.fixture
+def dags() -> Path:
+    return Path(__file__).parents[3] / "dags"

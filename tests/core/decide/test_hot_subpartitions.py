@@ -1,0 +1,109 @@
+"""A hot subpartition of a join is dealt out; everything else stays as it was."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_abs.core.decide.ranges import IndexRange
+from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions
+from airflow_abs.core.graph.partitioning import Partitioning
+
+HASH = Partitioning.HASH
+
+
+def decide(left: list[list[int]], right: list[list[int]], **options: object) -> RegionDecision:
+    given = {"target_bytes": 100, "splittable": ("left",), **options}
+    inputs = [BlockingInput("left", HASH, left), BlockingInput("right", HASH, right)]
+    return decide_region("joined", inputs, [], RegionOptions(**given))  # type: ignore[arg-type]
+
+
+HOT_LEFT = [[20, 200, 20, 20], [20, 200, 20, 20], [20, 200, 20, 20]]  # 3 producers, subpartition 1 is hot
+RIGHT = [[10, 10, 10, 10]]
+
+
+def test_a_hot_subpartition_is_cut_along_its_producers_and_left_out_of_the_ranges() -> None:
+    decision = decide(HOT_LEFT, RIGHT)
+    assert decision.parallelism == 6
+    ranges, parts = decision.subtasks[:3], decision.subtasks[3:]
+    assert [subtask.subpartitions for subtask in ranges] == [IndexRange(0, 2), IndexRange(2, 3), IndexRange(3, 4)]
+    assert [subtask.bytes for subtask in ranges] == [70, 70, 70]
+    assert [subtask.subpartitions for subtask in parts] == [IndexRange(1, 2)] * 3
+    assert [part.hot_part.producers for part in parts if part.hot_part] == [IndexRange(k, k + 1) for k in range(3)]
+    assert [subtask.bytes for subtask in parts] == [210, 210, 210]  # its part, and all of the other side
+    assert decision.hot_subpartitions == {1}
+    assert decision.reason == (
+        "820 B at a target of 100 B -> 6 subtasks; subpartition 1 of left is hot and shared by 3; "
+        "a part of subpartition 1 alone holds 210 B"
+    )
+    assert "subtask 4: 210 B (subpartitions [1, 2), of left what producers [1, 2) wrote)" in decision.describe()
+
+
+def test_nothing_is_split_unless_it_may_be() -> None:
+    whole = decide(HOT_LEFT, RIGHT, splittable=())
+    assert (whole.parallelism, whole.hot_subpartitions) == (4, set())
+    assert decide(HOT_LEFT, RIGHT, splittable=("right",)).hot_subpartitions == set()
+    assert decide(HOT_LEFT, RIGHT, strategy="power_of_two").hot_subpartitions == set()
+    assert decide(HOT_LEFT, RIGHT, parallelism=2).hot_subpartitions == set()
+    assert decide(HOT_LEFT, RIGHT, single_subtask_reason="an all-to-all edge").parallelism == 1
+
+
+def test_one_producer_cannot_be_cut() -> None:
+    assert decide([[20, 600, 20, 20]], RIGHT).hot_subpartitions == set()
+
+
+def test_where_both_sides_may_be_spread_the_one_with_more_parts_is() -> None:
+    left, right = [[10, 300, 10, 10]] * 2, [[10, 200, 10, 10]] * 5
+    decision = decide(left, right, splittable=("left", "right"))
+    assert {subtask.hot_part.input for subtask in decision.subtasks if subtask.hot_part} == {"right"}
+
+
+def test_hot_subpartitions_take_at_most_half_of_the_subtasks_there_may_be_the_largest_first() -> None:
+    left = [[300, 10, 400, 10, 10, 10]] * 4
+    decision = decide(left, [[1] * 6], max_parallelism=9)
+    assert decision.hot_subpartitions == {2}
+    assert decision.parallelism <= 9
+
+
+def test_waves_are_filled_with_smaller_ranges() -> None:
+    decision = decide([[20, 200, 20, 20, 20, 20]] * 3, [[10] * 6], slots=4)
+    assert decision.parallelism == 8
+    assert sum(subtask.hot_part is None for subtask in decision.subtasks) == 5
+
+
+def test_if_only_the_hot_one_holds_anything_no_subtask_is_left_for_the_rest() -> None:
+    decision = decide([[0, 200, 0, 0]] * 3, [[0, 10, 0, 0]])
+    assert [subtask.hot_part is not None for subtask in decision.subtasks] == [True] * 3
+    assert RegionDecision.from_json(json.loads(json.dumps(decision.to_json()))) == decision
+
+
+@pytest.mark.parametrize("joined", [True, False])
+@given(st.data())
+def test_every_pair_of_rows_meets_once(joined: bool, data: st.DataObject) -> None:
+    """Cell (producer, subpartition) of each side is read by the subtasks that it must be, and by no other."""
+    subpartitions = data.draw(st.integers(1, 8))
+    sizes = st.one_of(st.integers(0, 30), st.integers(200, 900))
+    side = st.lists(st.lists(sizes, min_size=subpartitions, max_size=subpartitions), min_size=1, max_size=5)
+    left, right = data.draw(side), data.draw(side)
+    decision = decide(left, right, splittable=("left", "right") if joined else ("left",), max_parallelism=16)
+    assert RegionDecision.from_json(json.loads(json.dumps(decision.to_json()))) == decision
+    pairs: dict[tuple[int, int, int], int] = {}
+    for subtask in decision.subtasks:
+        part = subtask.hot_part
+        assert subtask.subpartitions is not None
+        for number in subtask.subpartitions:
+            if part is None and number in decision.hot_subpartitions:
+                continue
+            lefts = part.producers if part and part.input == "left" else range(len(left))
+            rights = part.producers if part and part.input == "right" else range(len(right))
+            for one in lefts:
+                for other in rights:
+                    pairs[one, other, number] = pairs.get((one, other, number), 0) + 1
+    held = [n for n in range(subpartitions) if any(row[n] for row in (*left, *right))]
+    expected = {(one, other, n): 1 for one in range(len(left)) for other in range(len(right)) for n in held}
+    assert {key: times for key, times in pairs.items() if key[2] in held} == expected
+    assert decision.parallelism <= 16

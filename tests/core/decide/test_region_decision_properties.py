@@ -1,0 +1,111 @@
+"""What holds for every decision, whatever the bytes."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_abs.core.decide.region_decision import (
+    BlockingInput,
+    RegionDecision,
+    RegionOptions,
+    SourceInput,
+    decide_region,
+)
+from airflow_abs.core.graph.partitioning import Partitioning
+
+SIZE = st.one_of(st.just(0), st.integers(0, 100), st.integers(0, 10**6))
+
+
+@st.composite
+def regions(draw: st.DrawFn) -> tuple[list[BlockingInput], list[SourceInput], RegionOptions]:
+    subpartitions = draw(st.integers(1, 24))
+    row = st.lists(SIZE, min_size=subpartitions, max_size=subpartitions)
+    inputs = [
+        BlockingInput(f"in{k}", Partitioning.HASH, draw(st.lists(row, min_size=1, max_size=3)))
+        for k in range(draw(st.integers(0, 2)))
+    ]
+    if draw(st.booleans()):
+        inputs.append(BlockingInput("all", Partitioning.BROADCAST, [[draw(SIZE)]]))
+    sources = [SourceInput(f"s{k}", draw(st.lists(SIZE, max_size=9))) for k in range(draw(st.integers(0, 2)))]
+    lower = draw(st.integers(1, 6))
+    options = RegionOptions(
+        target_bytes=draw(st.integers(1, 10**6)),
+        strategy=draw(st.sampled_from(("balanced", "balanced", "power_of_two"))),
+        min_parallelism=lower,
+        max_parallelism=draw(st.integers(2 * lower, 40)),
+        default_source_parallelism=draw(st.none() | st.integers(1, 9)),
+        slots=draw(st.none() | st.integers(1, 9)),
+    )
+    return inputs, sources, options
+
+
+def decide(region: tuple[list[BlockingInput], list[SourceInput], RegionOptions]) -> RegionDecision:
+    inputs, sources, options = region
+    return decide_region("region", inputs, sources, options)
+
+
+@given(regions())
+def test_every_subpartition_and_every_split_is_read_exactly_once(
+    region: tuple[list[BlockingInput], list[SourceInput], RegionOptions],
+) -> None:
+    inputs, sources, _ = region
+    decision = decide(region)
+    assert len(decision.subtasks) == decision.parallelism >= 1
+    assert [subtask.index for subtask in decision.subtasks] == list(range(decision.parallelism))
+    partitioned = [entry for entry in inputs if not entry.is_broadcast]
+    if partitioned:
+        read = [index for subtask in decision.subtasks for index in subtask.subpartitions or ()]
+        assert read == list(range(partitioned[0].subpartitions))
+    else:
+        assert all(subtask.subpartitions is None for subtask in decision.subtasks)
+    for source in sources:
+        read = [split for subtask in decision.subtasks for split in subtask.splits[source.name]]
+        assert sorted(read) == list(range(len(source.split_bytes)))
+
+
+@given(regions())
+def test_bytes_add_up(region: tuple[list[BlockingInput], list[SourceInput], RegionOptions]) -> None:
+    decision = decide(region)
+    read = [entry.bytes for entry in decision.inputs if entry.kind != "broadcast"]
+    assert decision.total_bytes == sum(read)
+    assert decision.max_over_mean >= 1
+
+
+@given(regions())
+def test_the_number_keeps_the_bounds_or_says_which_other_one_forced_it(
+    region: tuple[list[BlockingInput], list[SourceInput], RegionOptions],
+) -> None:
+    decision, options = decide(region), region[2]
+    assert decision.parallelism <= options.max_parallelism
+    if decision.parallelism < options.min_parallelism:
+        assert decision.clamps[-1].name in ("number of subpartitions", "number of splits")
+    for clamp in decision.clamps:
+        assert clamp.name in decision.reason
+
+
+@given(regions())
+def test_no_range_exceeds_the_target_unless_one_subpartition_or_a_bound_does(
+    region: tuple[list[BlockingInput], list[SourceInput], RegionOptions],
+) -> None:
+    inputs, _, options = region
+    decision = decide(region)
+    if options.strategy != "balanced" or any(clamp.used < clamp.decided for clamp in decision.clamps):
+        return
+    rows = [entry.bytes_by_subpartition() for entry in inputs if not entry.is_broadcast]
+    sizes = [sum(column) for column in zip(*rows, strict=True)]
+    for subtask in decision.subtasks:
+        own = [sizes[index] for index in subtask.subpartitions or () if sizes[index]]
+        assert sum(own) <= options.target_bytes or len(own) == 1
+
+
+@given(regions())
+def test_a_decision_is_the_same_again_and_after_json(
+    region: tuple[list[BlockingInput], list[SourceInput], RegionOptions],
+) -> None:
+    decision = decide(region)
+    assert decide(region) == decision
+    assert RegionDecision.from_json(json.loads(json.dumps(decision.to_json()))) == decision
+    assert decision.describe().startswith(f"region: {decision.reason}\n")

@@ -1,0 +1,130 @@
+"""Publishing on a local file system: two folders swap their names."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+from pathlib import Path
+
+import pytest
+from upath import UPath
+
+from airflow_abs.exchange.errors import (
+    CommitError,
+)
+from airflow_abs.exchange.publish.local_folder import LocalCommit, exchange, work_folder
+from airflow_abs.exchange.publish.publication import publish
+from tests.exchange.publish.commits import stage, visible
+
+
+def test_the_new_folder_is_built_beside_the_table_where_globs_do_not_look(tmp_path: Path) -> None:
+    table = tmp_path / "mart" / "revenue"
+    hidden = tmp_path / "mart" / ".revenue.airflow_abs"
+    assert work_folder(table / "ds=1" / "region=eu") == (hidden, "revenue~2Fds~3D1~2Fregion~3Deu")
+    assert work_folder(table) == (hidden, "revenue")
+
+
+def test_below_the_table_if_beside_it_is_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "mart" / "revenue"
+    table.mkdir(parents=True)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path / "mart")
+    assert work_folder(table / "ds=1") == (table / ".airflow_abs", "revenue~2Fds~3D1")
+
+
+def test_two_folders_swap_names_at_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"in-{name}").touch()
+    assert exchange(tmp_path / "a", tmp_path / "b")
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["in-b"]
+    assert [path.name for path in (tmp_path / "b").iterdir()] == ["in-a"]
+
+
+def test_a_swap_with_nothing_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(FileNotFoundError, match="No such file or directory"):
+        exchange(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_refused_link_becomes_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    staged = stage(tmp_path, ["a"])
+    monkeypatch.setattr("os.link", refuse)
+    publish(tmp_path / "mart" / "t", staged, mode="append", identity="run")
+    assert visible(tmp_path / "mart" / "t") == ["a"]
+
+
+def test_a_full_disk_is_named_and_leaves_the_old_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "mart" / "t"
+    publish(target, stage(tmp_path, ["old"]), mode="overwrite", identity="run 1")
+    staged = stage(tmp_path, ["new"], attempt=2)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.link", full)
+    with pytest.raises(CommitError, match=r"cannot be published \(OSError: .*No space left.*readers see what they saw"):
+        publish(target, staged, mode="overwrite", identity="run 2")
+    assert visible(target) == ["old"]
+
+
+def test_a_symlink_to_the_target_keeps_pointing_to_it(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "t").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "t")
+    publish(tmp_path / "link", stage(tmp_path, ["a"]), mode="overwrite", identity="run")
+    assert (tmp_path / "link").is_symlink()
+    assert visible(tmp_path / "disk" / "t") == ["a"]
+
+
+def test_the_mode_bits_of_the_target_stay(tmp_path: Path) -> None:
+    target = tmp_path / "mart" / "t"
+    target.mkdir(parents=True)
+    target.chmod(0o2770)
+    publish(target, stage(tmp_path, ["a"]), mode="overwrite", identity="run")
+    assert target.stat().st_mode & 0o7777 == 0o2770
+
+
+def test_files_staged_on_another_store_are_copied(tmp_path: Path) -> None:
+    memory = UPath("memory://other-store")
+    publish(tmp_path / "t", stage(memory, ["a"]), mode="overwrite", identity="run")
+    publish(memory / "t", stage(tmp_path, ["b"]), mode="overwrite", identity="run")
+    assert (visible(tmp_path / "t"), visible(memory / "t")) == (["a"], ["b"])
+    memory.fs.rm(memory.path, recursive=True)
+
+
+def test_local_commit_hears_every_step(tmp_path: Path) -> None:
+    steps: list[str] = []
+    plan = LocalCommit(tmp_path / "t", "run", steps.append).publish(stage(tmp_path, ["a"]), "append")
+    name = plan.put[0][1]
+    assert steps == [
+        "locked",
+        "recovered",
+        "kept files placed",
+        f"{name} placed",
+        "recorded",
+        "built",
+        "swapped",
+        "cleaned",
+    ]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.EINVAL])
+def test_where_folders_cannot_be_swapped_two_renames_do_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    class Libc:
+        @staticmethod
+        def renameat2(*_: object) -> int:
+            ctypes.set_errno(code)
+            return -1
+
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: Libc)
+    target = tmp_path / "mart" / "t"
+    for run in ("a", "b"):
+        publish(target, stage(tmp_path, [run]), mode="overwrite", identity=run)
+    assert visible(target) == ["b"]
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a C library without the call
+    publish(target, stage(tmp_path, ["c"]), mode="overwrite", identity="c")
+    assert visible(target) == ["c"]

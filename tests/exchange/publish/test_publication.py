@@ -1,0 +1,217 @@
+"""Publishing, on every kind of storage: modes, repetitions, and several at once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from airflow_abs.exchange.errors import (
+    CommitConflictError,
+    CommitError,
+    DamagedFileError,
+    MissingFileError,
+    TargetExistsError,
+)
+from airflow_abs.exchange.publish.publication import CommitMode, Publication, publish, read_commit, staged_files
+from airflow_abs.exchange.records.manifest import Manifest, ResultFile, ResultManifest
+from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.storage.locations import ExchangePath, locate
+from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic
+from tests.exchange.publish.commits import leftovers, stage, visible
+
+
+def test_a_new_target_holds_the_files_with_names_of_this_run(root: ExchangePath, target: ExchangePath) -> None:
+    done = publish(target, stage(root, ["one", "three"]), mode="overwrite", identity="dag/run/v")
+    assert done == Publication(str(target), "dag/run/v", files=2, rows=2, bytes=8, changed=True)
+    record = read_commit(target)
+    assert record is not None
+    (entry,) = record.entries
+    names = [file.name for file in entry.files]
+    assert names == [f"part-{k:05d}-{entry.digest[:12]}.lz4raw.parquet" for k in (0, 1)]
+    assert [read_bytes(target / name) for name in names] == [b"one", b"three"]
+    assert read_bytes(target / "_SUCCESS") == b""
+    assert leftovers(target) == []
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append", "error"])
+def test_publishing_the_same_again_changes_nothing(root: ExchangePath, target: ExchangePath, mode: CommitMode) -> None:
+    staged = stage(root, ["a", "b"])
+    first = publish(target, staged, mode=mode, identity="run")
+    again = publish(target, staged, mode=mode, identity="run")
+    assert (first.changed, again.changed) == (True, False)
+    assert (again.files, again.rows, again.bytes) == (2, 2, 2)
+    assert visible(target) == ["a", "b"]
+
+
+def test_overwrite_leaves_nothing_of_before(root: ExchangePath, target: ExchangePath) -> None:
+    write_atomic(target / "hour=1" / "foreign.parquet", b"old")
+    publish(target, stage(root, ["a"]), mode="append", identity="run 1")
+    second = publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
+    assert visible(target) == ["b"]
+    assert second.replaced == ("run 1",)
+    assert publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2").replaced == ()
+
+
+def test_append_keeps_what_others_wrote(root: ExchangePath, target: ExchangePath) -> None:
+    write_atomic(target / "hour=1" / "foreign.parquet", b"old")
+    publish(target, stage(root, ["a"]), mode="append", identity="run 1")
+    publish(target, stage(root, ["b", "c"]), mode="append", identity="run 2")
+    assert visible(target) == ["a", "b", "c", "old"]
+    record = read_commit(target)
+    assert record is not None
+    assert [entry.identity for entry in record.entries] == ["run 1", "run 2"]
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append", "error"])
+def test_a_cleared_run_replaces_its_own_files_in_every_mode(
+    root: ExchangePath, target: ExchangePath, mode: CommitMode
+) -> None:
+    publish(target, stage(root, ["a", "b"], attempt=1), mode=mode, identity="run")
+    done = publish(target, stage(root, ["c"], attempt=2), mode=mode, identity="run")
+    assert done.changed
+    assert visible(target) == ["c"]
+
+
+def test_files_that_somebody_deleted_are_published_again(root: ExchangePath, target: ExchangePath) -> None:
+    staged = stage(root, ["a", "b"])
+    publish(target, staged, mode="append", identity="run")
+    record = read_commit(target)
+    assert record is not None
+    path = locate(target) / record.entries[0].files[0].name
+    path.fs.rm_file(path.path)
+    assert publish(target, staged, mode="append", identity="run").changed
+    assert visible(target) == ["a", "b"]
+
+
+def test_mode_error_refuses_a_target_with_data_of_others(root: ExchangePath, target: ExchangePath) -> None:
+    write_atomic(target / "foreign.parquet", b"old")
+    with pytest.raises(
+        TargetExistsError, match=r"holds 1 files that run did not publish \(such as 'foreign.parquet'\)"
+    ):
+        publish(target, stage(root, ["a"]), mode="error", identity="run")
+    assert visible(target) == ["old"]
+    assert leftovers(target) == []
+
+
+def test_mode_error_accepts_an_empty_folder(root: ExchangePath, target: ExchangePath) -> None:
+    write_atomic(target / "_SUCCESS", b"")
+    publish(target, stage(root, ["a"]), mode="error", identity="run")
+    assert visible(target) == ["a"]
+
+
+def test_a_run_without_files_empties_the_target(root: ExchangePath, target: ExchangePath) -> None:
+    publish(target, stage(root, ["a"]), mode="overwrite", identity="run 1")
+    done = publish(target, [], mode="overwrite", identity="run 2")
+    assert (done.files, done.changed, visible(target)) == (0, True, [])
+    assert read_bytes(target / "_SUCCESS") == b""
+
+
+def test_a_missing_staged_file_leaves_the_old_output(root: ExchangePath, target: ExchangePath) -> None:
+    publish(target, stage(root, ["old"]), mode="overwrite", identity="run 1")
+    staged = stage(root, ["a", "b"], attempt=2)
+    gone = locate(staged[1].source)
+    gone.fs.rm_file(gone.path)
+    with pytest.raises(MissingFileError, match="no such file; its manifest lists it: clear the subtask") as caught:
+        publish(target, staged, mode="overwrite", identity="run 2")
+    assert caught.value.path == str(gone)
+    assert visible(target) == ["old"]
+
+
+def test_a_staged_file_of_another_size_leaves_the_old_output(root: ExchangePath, target: ExchangePath) -> None:
+    publish(target, stage(root, ["old"]), mode="overwrite", identity="run 1")
+    staged = stage(root, ["a", "b"], attempt=2)
+    write_atomic(staged[1].source, b"longer")
+    with pytest.raises(DamagedFileError, match="6 bytes, its manifest says 1; clear the subtask"):
+        publish(target, staged, mode="overwrite", identity="run 2")
+    assert visible(target) == ["old"]
+
+
+def test_an_unknown_mode_and_an_empty_identity_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="mode 'replace', expected one of overwrite, append, error"):
+        publish(tmp_path / "t", [], mode="replace", identity="run")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected an identity that names the run"):
+        publish(tmp_path / "t", [], mode="append", identity="")
+
+
+def test_the_root_of_a_file_system_is_no_target() -> None:
+    with pytest.raises(CommitError, match="is the root of a file system; give the sink a folder of its own"):
+        publish(Path("/"), [], mode="append", identity="run")
+
+
+def test_a_file_is_no_target(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"")
+    with pytest.raises(CommitError, match="is a file, expected a folder"):
+        publish(tmp_path / "t", [], mode="append", identity="run")
+
+
+def test_a_damaged_record_stops_the_publication(root: ExchangePath, target: ExchangePath) -> None:
+    write_atomic(target / "_airflow_abs_commit", b"{}")
+    with pytest.raises(DamagedFileError, match="_airflow_abs_commit: 2 bytes that do not end in a checksum"):
+        publish(target, stage(root, ["a"]), mode="append", identity="run")
+
+
+def test_a_target_that_nobody_published_to_has_no_record(target: ExchangePath) -> None:
+    assert read_commit(target) is None
+
+
+def test_staged_files_are_those_of_the_manifests_in_order(job: JobFolder) -> None:
+    def manifest(index: int, names: list[str]) -> Manifest:
+        files = tuple(ResultFile(name, 10, 2, 0, (10,)) for name in names)
+        return Manifest("v", index, 1, "d", 0.0, {"sink": ResultManifest("parquet", "{}", 1, files)})
+
+    staged = staged_files(job, [manifest(0, ["v/a"]), manifest(1, []), manifest(2, ["v/b", "v/c"])], "sink")
+    assert [(file.name, str(file.source), file.bytes, file.rows) for file in staged] == [
+        (name, str(job.file_path(name)), 10, 2) for name in ("v/a", "v/b", "v/c")
+    ]
+    assert staged_files(job, [manifest(0, ["v/a"])], "other") == []
+
+
+def test_of_two_runs_at_once_one_wins_and_the_other_says_so(root: ExchangePath, target: ExchangePath) -> None:
+    def second(step: str) -> None:
+        if step == "recovered":
+            with pytest.raises(CommitConflictError, match=r"run 1 is publishing to it right now; nothing was publish"):
+                publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
+
+    publish(target, stage(root, ["a"]), mode="overwrite", identity="run 1", on_step=second)
+    assert visible(target) == ["a"]
+    publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
+    assert visible(target) == ["b"]
+
+
+def test_partitions_of_one_table_are_published_side_by_side(root: ExchangePath) -> None:
+    table = root / "mart" / "revenue"
+
+    def other(step: str) -> None:
+        if step == "recovered":
+            publish(table / "ds=2", stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
+
+    publish(table / "ds=1", stage(root, ["a"]), mode="overwrite", identity="run 1", on_step=other)
+    assert (visible(table / "ds=1"), visible(table / "ds=2")) == (["a"], ["b"])
+
+
+def test_a_reader_during_many_publications_never_sees_a_mixture(tmp_path: Path) -> None:
+    target = tmp_path / "mart" / "t"
+    runs = [stage(tmp_path, [f"{run}"] * 5, attempt=run) for run in range(30)]
+    publish(target, runs[0], mode="overwrite", identity="run 0")
+    seen: list[list[str]] = []
+    over = threading.Event()
+
+    def read() -> None:
+        while not over.is_set():
+            try:
+                seen.append([path.read_text() for path in target.glob("*.parquet")])
+            except FileNotFoundError:  # listed before the swap, opened after it
+                seen.append([])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for run in range(1, 30):
+        publish(target, runs[run], mode="overwrite", identity=f"run {run}")
+    over.set()
+    reader.join(timeout=30)
+    assert not reader.is_alive()
+    whole = [contents for contents in seen if contents]
+    assert whole
+    assert all(len(contents) == 5 and len(set(contents)) == 1 for contents in whole)

@@ -1,0 +1,132 @@
+"""The protocol is loaded lightly, and is one with what pyspark itself uses. Each test needs a fresh Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from airflow_abs.spark.connect.protocol import PysparkMissingError, client_version, protos, pyspark_folder
+
+
+def run_fresh(code: str) -> str:
+    """What a new Python prints, in which every warning is an error."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_loading_the_protocol_loads_neither_pandas_nor_arrow_nor_pyspark() -> None:
+    code = """
+import sys
+from airflow_abs.spark.connect.protocol import protos
+proto = protos()
+proto.ExecutePlanRequest(session_id="s"), proto.SparkConnectServiceStub
+heavy = ("pandas", "pyarrow", "numpy", "pyspark", "py4j")
+print(sorted(name for name in sys.modules if name.split(".")[0] in heavy))
+"""
+    assert run_fresh(code) == "[]"
+
+
+def test_importing_our_modules_loads_neither_grpc_nor_pyspark() -> None:
+    code = """
+import sys
+import airflow_abs.spark.connect.operations, airflow_abs.spark.server.embedded, airflow_abs.spark.server.embedded_keeper
+import airflow_abs.spark.connect.session, airflow_abs.spark.connect.endpoint, airflow_abs.spark.connect.classification
+heavy = ("grpc", "google", "pandas", "pyarrow", "pyspark")
+print(sorted(name for name in sys.modules if name.split(".")[0] in heavy))
+"""
+    assert run_fresh(code) == "[]"
+
+
+def test_loading_the_protocol_takes_a_fraction_of_what_pyspark_takes() -> None:
+    code = """
+import time, grpc, google.protobuf.message
+from airflow_abs.spark.connect.protocol import protos
+started = time.perf_counter(); protos(); light = time.perf_counter() - started
+started = time.perf_counter(); import pyspark.sql.connect.proto; heavy = time.perf_counter() - started
+print(light < 0.35, light < heavy / 2)
+"""
+    assert run_fresh(code) == "True True"
+
+
+def test_a_real_import_afterwards_works_and_meets_the_same_modules() -> None:
+    code = """
+import copy, pickle
+from airflow_abs.spark.connect.protocol import protos
+proto = protos()
+import pyspark.sql.connect.proto as real
+from pyspark.sql.connect.proto import base_pb2
+import pyspark.sql.connect.client.core as client
+import pyspark
+print(real is proto, client.pb2 is proto, pyspark.sql.connect.proto is proto)
+print(base_pb2.ExecutePlanRequest is proto.ExecutePlanRequest, protos() is proto)
+request = proto.ExecutePlanRequest(session_id="s")
+print(pickle.loads(pickle.dumps(request)) == request, copy.deepcopy(request) == request)
+"""
+    assert run_fresh(code).split() == ["True"] * 7
+
+
+def test_what_a_real_import_brought_before_is_used() -> None:
+    code = """
+import pyspark.sql.connect.proto as real
+from airflow_abs.spark.connect.protocol import protos
+print(protos() is real)
+"""
+    assert run_fresh(code) == "True"
+
+
+def test_pyspark_itself_may_be_there_without_its_connect_part() -> None:
+    code = """
+import pyspark
+from airflow_abs.spark.connect.protocol import protos
+proto = protos()
+import pyspark.sql.connect.proto as real
+print(real is proto)
+"""
+    assert run_fresh(code) == "True"
+
+
+def test_threads_that_load_it_at_once_get_one_module() -> None:
+    code = """
+import threading
+from airflow_abs.spark.connect.protocol import protos
+found = []
+threads = [threading.Thread(target=lambda: found.append(protos())) for _ in range(8)]
+[thread.start() for thread in threads]; [thread.join() for thread in threads]
+print(len(found), len(set(map(id, found))), found[0].ExecutePlanRequest.__name__)
+"""
+    assert run_fresh(code) == "8 1 ExecutePlanRequest"
+
+
+def test_without_pyspark_the_message_says_what_to_install() -> None:
+    code = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == "pyspark" else find(name, *more)
+from airflow_abs.spark.connect.protocol import PysparkMissingError, protos
+try:
+    protos()
+except PysparkMissingError as error:
+    print(error)
+"""
+    expected = (
+        "airflow_abs found no pyspark in this Python; install pyspark and pyspark-client in the same version (4.2)"
+    )
+    assert run_fresh(code) == expected
+
+
+def test_the_version_is_read_without_importing() -> None:
+    import pyspark
+
+    assert client_version() == pyspark.__version__
+    assert str(pyspark_folder()) == pyspark.__path__[0]
+
+
+def test_the_error_is_an_import_error() -> None:
+    with pytest.raises(ImportError):
+        raise PysparkMissingError("no pyspark")
+    assert protos() is protos()

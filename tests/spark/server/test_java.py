@@ -1,0 +1,59 @@
+"""Finding a Java, with little scripts in the place of real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_abs.spark.server.java import JavaMissingError, find_java_home
+
+FITTING = "echo java.base@{version}; echo jdk.incubator.vector@{version}"
+
+
+def make_java(home: Path, script: str) -> Path:
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o755)
+    return home
+
+
+def test_java_home_comes_first_then_the_path_then_the_oldest_of_the_system(tmp_path: Path) -> None:
+    system = tmp_path / "jvm"
+    newer = make_java(system / "temurin-25", FITTING.format(version="25.0.1"))
+    older = make_java(system / "java-17-openjdk", FITTING.format(version="17.0.15"))
+    on_path = make_java(tmp_path / "on-path", FITTING.format(version="21"))
+    environment = {"JAVA_HOME": str(newer), "PATH": str(on_path / "bin")}
+    assert find_java_home(environment, system) == newer
+    assert find_java_home({"PATH": str(on_path / "bin")}, system) == on_path
+    assert find_java_home({"PATH": ""}, system) == older
+
+
+def test_one_that_does_not_fit_is_passed_over(tmp_path: Path) -> None:
+    old = make_java(tmp_path / "jdk-11", FITTING.format(version="11.0.2"))
+    good = make_java(tmp_path / "jvm" / "jdk-17", FITTING.format(version="17"))
+    assert find_java_home({"JAVA_HOME": str(old), "PATH": ""}, tmp_path / "jvm") == good
+
+
+def test_without_one_the_message_names_what_was_found_and_the_package(tmp_path: Path) -> None:
+    eight = make_java(tmp_path / "eight", "echo unrecognized option >&2; exit 1")
+    small = make_java(tmp_path / "jvm" / "small-25", "echo java.base@25.0.2")
+    with pytest.raises(JavaMissingError) as caught:
+        find_java_home({"JAVA_HOME": str(eight), "PATH": ""}, tmp_path / "jvm")
+    assert str(caught.value) == (
+        "the embedded Spark found no Java 17 or newer with the module jdk.incubator.vector; "
+        f"looked at JAVA_HOME, PATH and {tmp_path}/jvm: {eight} (is older than 9), "
+        f"{small} (lacks the module jdk.incubator.vector); "
+        "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    )
+
+
+def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
+    with pytest.raises(JavaMissingError, match=r"nowhere \(has no bin/java\)"):
+        find_java_home({"JAVA_HOME": str(tmp_path / "nowhere"), "PATH": ""}, tmp_path / "jvm")
+
+
+@pytest.mark.spark
+def test_this_host_has_one() -> None:
+    assert (find_java_home() / "bin" / "java").is_file()
