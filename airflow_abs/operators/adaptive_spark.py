@@ -96,6 +96,14 @@ class AdaptiveSparkOperator:
         """Rows are spread evenly, by no key."""
         return Edge(self, Partitioning.REBALANCE, (), pipelined)
 
+    def rescale(self) -> Edge:
+        """Files are dealt out by bytes: each subtask reads whole files of neighbouring subtasks, by no key.
+
+        The cheap edge for a transform that works row by row: nothing is hashed or sorted. There are never more subtasks
+        with something to read than files; use `rebalance()` to spread few large ones.
+        """
+        return Edge(self, Partitioning.RESCALE)
+
     def forward(self) -> Edge:
         """Subtask i reads what subtask i wrote: both vertices run in one Spark plan."""
         return Edge(self, Partitioning.FORWARD, (), pipelined=True)
@@ -116,7 +124,7 @@ class AdaptiveSparkOperator:
             if isinstance(edge, AdaptiveSparkOperator):
                 raise JobGraphError(
                     f"vertex {self.task_id!r}: input {name!r} does not say how rows reach it; "
-                    f"expected {edge.task_id}.hash(...), .broadcast(), .rebalance() or .forward()"
+                    f"expected {edge.task_id}.hash(...), .broadcast(), .rescale(), .rebalance() or .forward()"
                 )
             if not isinstance(edge, Edge):
                 raise JobGraphError(
