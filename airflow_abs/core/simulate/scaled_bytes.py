@@ -29,8 +29,21 @@ def grow_files(sizes: Sequence[int], factor: float, file_bytes: int | None = Non
     return [*list(sizes) * int(whole), *partial]
 
 
+def respread_files(rows: Sequence[Sequence[int]], producers: int) -> list[list[int]]:
+    """Bytes by producer subtask and file, if there were another number of subtasks: each with as many files as one had
+    on average (rounded up), all of the same size."""
+    if producers == len(rows):
+        return [list(row) for row in rows]
+    each = max(1, divide_up(sum(map(len, rows)), len(rows)))
+    sizes = _cut_equally(sum(map(sum, rows)), producers * each)
+    return [sizes[k * each : (k + 1) * each] for k in range(producers)]
+
+
 def _equal_files(total: int, file_bytes: int) -> list[int]:
-    count = max(1, divide_up(total, check_int("file_bytes", file_bytes, at_least=1)))
+    return _cut_equally(total, max(1, divide_up(total, check_int("file_bytes", file_bytes, at_least=1))))
+
+
+def _cut_equally(total: int, count: int) -> list[int]:
     return [stop - start for start, stop in pairwise(total * k // count for k in range(count + 1))]
 
 

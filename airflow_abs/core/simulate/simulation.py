@@ -16,7 +16,7 @@ from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.simulate.cost import Costs
 from airflow_abs.core.simulate.record_sizes import manifest_bytes, xcom_bytes
 from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedRegion, RecordedResult
-from airflow_abs.core.simulate.scaled_bytes import grow_files, regrid, scale_size, spread_over_producers
+from airflow_abs.core.simulate.scaled_bytes import grow_files, regrid, respread_files, scale_size, spread_over_producers
 from airflow_abs.core.simulate.slot_schedule import RegionSpan, RegionWork, schedule
 from airflow_abs.core.wording import format_bytes
 
@@ -255,6 +255,8 @@ def _grown_input(
     producer = region.producers[entry.name]
     rows = [[scale_size(size, factors[producer]) for size in row] for row in entry.bytes_by_partition]
     producers = decisions[producer].parallelism
+    if entry.is_rescale:
+        return BlockingInput(entry.name, entry.partitioning, respread_files(rows, producers))
     count = entry.subpartitions if entry.is_broadcast else scenario.options.max_parallelism or entry.subpartitions
     if (producers, count) != (len(rows), entry.subpartitions):
         totals = regrid(list(map(sum, zip(*rows, strict=True))), count)

@@ -9,18 +9,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from airflow_abs.core.decide.file_ranges import locate_files
+from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
 from airflow_abs.exchange.records.paths import JobFolder
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.splits import list_splits
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes, write_json
 
 SubtaskReport = Mapping[str, Any]
-"""What a subtask pushes as XCom: its index, and for each result the bytes per subpartition."""
+"""What a subtask pushes as XCom: its index, and for each result the bytes per subpartition (per file for rescale)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class StoredDecision:
     `plan` is the id of the plan that it was made under; `producer_decisions` are the digests of the decisions that
     mapped the producers: what they write under another one, the ranges of this one do not fit. `measured` is what it
     rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then; of inputs
-    whose hot subpartitions may be dealt out, `measured_by_producer` has those of each subtask. `measured_at` is when
+    whose hot subpartitions may be dealt out, `measured_by_producer` has those of each subtask, and of rescale inputs
+    the bytes of each subtask's files. `placements` are, by rescale input, the checksums of what its producer's subtasks
+    wrote: a file that is named by its number alone must hold the rows that it was decided for. `measured_at` is when
     the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
     seconds; None if nobody knows.
     """
@@ -42,6 +46,7 @@ class StoredDecision:
     producer_decisions: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[str, Sequence[int]] = field(default_factory=dict)
     measured_by_producer: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+    placements: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     measured_at: float | None = None
 
     @property
@@ -57,6 +62,10 @@ class StoredDecision:
         """The files that one subtask reads from one source."""
         return [self.files[source][split] for split in self.decision.subtasks[index].splits[source]]
 
+    def rescaled_files(self, name: str, span: IndexRange) -> dict[int, IndexRange]:
+        """Where a range of a rescale input's files is: producer subtask to the range of its own files."""
+        return locate_files([len(row) for row in self.measured_by_producer[name]], span)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "plan": self.plan,
@@ -69,6 +78,8 @@ class StoredDecision:
                 name: [list(sizes) for sizes in rows] for name, rows in self.measured_by_producer.items()
             },
             "measured_at": self.measured_at,
+            # Not there without such inputs: the digest of an older decision stays what it was.
+            **({"placements": {name: list(of) for name, of in self.placements.items()}} if self.placements else {}),
         }
 
     @classmethod
@@ -82,6 +93,7 @@ class StoredDecision:
             producer_decisions=value["producer_decisions"],
             measured=value["measured"],
             measured_by_producer=value.get("measured_by_producer", {}),
+            placements=value.get("placements", {}),
             measured_at=value.get("measured_at"),
         )
 
@@ -111,7 +123,7 @@ def decide_and_store(
     ordered = {name: _in_order(region, name, found) for name, found in reports.items()}
     files = {source.name: list_splits(source.files, open_path) for source in planned.sources}
     inputs = [
-        BlockingInput(entry.name, entry.partitioning, _bytes_by_partition(entry.result, ordered[entry.region]))
+        BlockingInput(entry.name, entry.partitioning, _bytes_by_partition(entry, ordered[entry.region]))
         for entry in planned.inputs
     ]
     decision = decide_region(
@@ -128,7 +140,14 @@ def decide_and_store(
         producer_decisions={name: _one_decision(region, name, found) for name, found in ordered.items()},
         measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
         measured_by_producer={
-            entry.name: entry.bytes_by_partition for entry in inputs if entry.name in planned.splittable
+            entry.name: entry.bytes_by_partition
+            for entry in inputs
+            if entry.name in planned.splittable or entry.is_rescale
+        },
+        placements={
+            entry.name: [report["results"][entry.result]["checksum"] for report in ordered[entry.region]]
+            for entry in planned.inputs
+            if entry.is_rescale
         },
         measured_at=measured_at,
     )
@@ -204,5 +223,6 @@ def _one_decision(region: str, producer: str, reports: Sequence[SubtaskReport]) 
     return found[0]
 
 
-def _bytes_by_partition(result: str, reports: Sequence[SubtaskReport]) -> list[list[int]]:
-    return [list(report["results"][result]["bytes"]) for report in reports]
+def _bytes_by_partition(entry: PlannedInput, reports: Sequence[SubtaskReport]) -> list[list[int]]:
+    sizes = "files" if entry.is_rescale else "bytes"
+    return [list(report["results"][entry.result][sizes]) for report in reports]

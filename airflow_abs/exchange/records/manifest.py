@@ -59,7 +59,8 @@ class ResultManifest:
     """One result of one subtask: `schema` is Spark's schema JSON, `subpartitions` is P.
 
     `checksum` depends on the rows alone, not on their order or files; None where rows cannot be hashed. A subtask that
-    is recomputed must come to the same.
+    is recomputed must come to the same. If rescale edges read the result `by_file`, the checksum also depends on which
+    of the files a row is in.
     """
 
     format: str
@@ -67,10 +68,16 @@ class ResultManifest:
     subpartitions: int
     files: tuple[ResultFile, ...]
     checksum: str | None = None
+    by_file: bool = False
 
     @property
     def rows(self) -> int:
         return sum(file.rows for file in self.files)
+
+    @property
+    def all(self) -> range:
+        """Every subpartition."""
+        return range(self.subpartitions)
 
     @property
     def bytes(self) -> int:
@@ -179,6 +186,11 @@ def bytes_by_subpartition(results: ResultManifest | Iterable[ResultManifest]) ->
     return totals
 
 
+def bytes_by_file(result: ResultManifest) -> list[int]:
+    """Bytes of the rows of each file, in manifest order; 0 for a file without rows."""
+    return [sum(file.subpartition_bytes) for file in result.files]
+
+
 def files_for_range(
     results: ResultManifest | Iterable[ResultManifest], subpartitions: SubpartitionRange
 ) -> list[ResultFile]:
@@ -198,6 +210,7 @@ def _result(fields: JsonFields) -> ResultManifest:
         subpartitions=subpartitions,
         files=tuple(_file(file, subpartitions) for file in fields.objects("files")),
         checksum=fields.text("checksum") if fields.values.get("checksum") is not None else None,
+        by_file=bool(fields.values.get("by_file")),
     )
 
 

@@ -30,7 +30,9 @@ class PlannedSource:
 
 @dataclass(frozen=True, slots=True)
 class PlannedInput:
-    """A blocking input: `result` of another region, read whole (broadcast) or by range; `keys` are a hash edge's."""
+    """A blocking input: `result` of another region, read whole (broadcast), by files (rescale) or by range of
+    subpartitions; `keys` are a hash edge's.
+    """
 
     name: str
     placeholder: str
@@ -44,6 +46,16 @@ class PlannedInput:
         """Read whole by every subtask."""
         return self.partitioning is Partitioning.BROADCAST
 
+    @property
+    def is_rescale(self) -> bool:
+        """Every subtask reads files of its own."""
+        return self.partitioning is Partitioning.RESCALE
+
+    @property
+    def is_ranged(self) -> bool:
+        """Every subtask reads a range of subpartitions."""
+        return not self.is_broadcast and not self.is_rescale
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
@@ -51,7 +63,8 @@ class PlannedStep:
 
     `local` maps placeholders to results that earlier steps of the same attempt wrote. Files of more than one
     subpartition carry the number of a row's as a column. `digest` is the SHA-256 of the template, in hex. `row_hash` is
-    SQL for a small integer that depends on a row's values alone; None where rows cannot be hashed (or need not be).
+    SQL for a small integer that depends on a row's values alone, and if the result is read `by_file` on the file that
+    the row goes to; None where rows cannot be hashed (or need not be).
     """
 
     result: str
@@ -63,6 +76,7 @@ class PlannedStep:
     local: Mapping[str, str] = field(default_factory=dict)
     digest: str = ""
     row_hash: str | None = None
+    by_file: bool = False
 
     @property
     def is_numbered(self) -> bool:

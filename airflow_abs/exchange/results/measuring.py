@@ -35,7 +35,7 @@ def measure_result(
     else:
         files = _describe_others(folder, path, listed, rows or 0)
     text = None if checksum is None else str(checksum)
-    return ResultManifest(step.format, step.schema, step.subpartitions, tuple(files), text)
+    return ResultManifest(step.format, step.schema, step.subpartitions, tuple(files), text, step.by_file)
 
 
 def merge_results(pieces: Sequence[ResultManifest]) -> ResultManifest:

@@ -130,10 +130,10 @@ def _read_decision(folder: JobFolder, plan: JobPlan, region: str, problems: list
 def _subtask(
     planned: PlannedRegion, digest: str, assignment: SubtaskAssignment, manifest: Manifest | None
 ) -> SubtaskView:
-    splits = sum(map(len, assignment.splits.values()))
+    splits, files = (sum(map(len, read.values())) for read in (assignment.splits, assignment.files))
     given = (assignment.index, assignment.subpartitions, splits, assignment.bytes)
     if manifest is None:
-        return SubtaskView(*given, hot_part=assignment.hot_part)
+        return SubtaskView(*given, hot_part=assignment.hot_part, files=files)
     # Results of one vertex hold the same rows in other cuts.
     last = {name: each for name, each in manifest.results.items() if name.rpartition(".")[0] == planned.name}
     rows = max((each.rows for each in (last or manifest.results).values()), default=0)
@@ -146,18 +146,19 @@ def _subtask(
         waited=None if manifest.waited is None else round(manifest.waited, 3),
         is_stale=manifest.decision != digest,
         hot_part=assignment.hot_part,
+        files=files,
     )
 
 
 def _decided_from(planned: PlannedRegion, stored: StoredDecision) -> tuple[int, ...]:
-    return _summed(stored.measured[entry.name] for entry in planned.inputs if not entry.is_broadcast)
+    return _summed(stored.measured[entry.name] for entry in planned.inputs if entry.is_ranged)
 
 
 def _written_so_far(planned: PlannedRegion, before: Mapping[str, RegionView]) -> tuple[int, ...]:
     return _summed(
         bytes_by_subpartition(manifest.results[entry.result])
         for entry in planned.inputs
-        if not entry.is_broadcast
+        if entry.is_ranged
         for manifest in before[entry.region].manifests.values()
         if entry.result in manifest.results
     )

@@ -280,11 +280,12 @@ def _check_same(lost: LostPartition, before: Manifest, after: Manifest) -> None:
     for name in lost.results:
         old, new = before.results[name], after.results[name]
         if (old.rows, old.checksum) != (new.rows, new.checksum):
+            moved = ", or its rows went into other files, which a rescale edge reads one by one" if new.by_file else ""
             raise RecomputationError(
                 f"{lost}: recomputing its lost result {name} gave other rows than before ({old.rows} rows, checksum "
                 f"{old.checksum}; now {new.rows}, {new.checksum}): its transform is not deterministic, or its source "
-                f"has changed. Others may have read the old rows: clear {lost.region}.run and everything after it, and "
-                "declare the vertex deterministic=False"
+                f"has changed{moved}. Others may have read the old rows: clear {lost.region}.run and everything after "
+                "it, and declare the vertex deterministic=False"
             )
 
 
