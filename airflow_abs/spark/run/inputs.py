@@ -105,12 +105,13 @@ class InputCheck:
             for each in spec.files(entry, inputs) if entry.is_rescale else ():
                 index, result = each.manifest.index, each.manifest.results[entry.result]
                 decided = len(stored.measured_by_producer[entry.name][index]), stored.placements[entry.name][index]
-                if (len(result.files), result.checksum) != decided:
+                found = len(result.files), result.checksum
+                if found != decided:
                     raise StaleManifestError(
                         f"{spec.region.name}[{spec.index}]: reads files of {entry.region}[{index}] one by one, but "
-                        f"{entry.region}[{index}] ran again since {spec.region.name} was decided, and its rows went "
-                        f"into other files ({decided[0]} then, {len(result.files)} now); clear "
-                        f"{spec.region.name}.decide and everything after it",
+                        f"{entry.region}[{index}] ran again since {spec.region.name} was decided and left other files: "
+                        f"expected {decided[0]} with checksum {decided[1]}, found {found[0]} with checksum {found[1]}; "
+                        f"clear {spec.region.name}.decide and everything after it",
                         path=str(locate(spec.folder.manifest_path(entry.region, index))),
                     )
 
