@@ -15,7 +15,7 @@ from typing import Any
 if str(Path(__file__).parent) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parent))
 
-from flink_shapes import joins, parallelism, ranges, regions, resources, restarts, results, sources
+from flink_shapes import joins, parallelism, ranges, regions, rescale, resources, restarts, results, sources
 
 from airflow_abs.core.errors import AdaptiveSchedulerError, InvalidStateError
 
@@ -27,7 +27,7 @@ TOPICS: dict[str, Evaluate] = {
     "failover": regions.failover,
     "forward_groups": regions.forward_groups,
     "parallelism": parallelism.parallelism,
-    "pointwise": ranges.pointwise,
+    "pointwise": rescale.pointwise,
     "ranges_all_to_all": ranges.ranges_all_to_all,
     "ranges_by_bytes": ranges.ranges_by_bytes,
     "region_scheduling": regions.region_scheduling,

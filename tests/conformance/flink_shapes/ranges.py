@@ -1,4 +1,4 @@
-"""Topics ranges_all_to_all, pointwise, ranges_by_bytes, subpartition_count."""
+"""Topics ranges_all_to_all, ranges_by_bytes, subpartition_count."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from airflow_abs.core.blocks import Block, DistributionPattern
-from airflow_abs.core.input_division import divide_inputs, divide_pointwise
+from airflow_abs.core.input_division import divide_inputs
 from airflow_abs.core.slices import Slice, cut_slices
 from airflow_abs.core.subpartition_ranges import (
     all_to_all_blocks,
@@ -15,7 +15,6 @@ from airflow_abs.core.subpartition_ranges import (
     broadcast_range,
     consumer_range,
     count_subpartitions,
-    pointwise_blocks,
 )
 
 from airflow_abs.core.bisection import find_largest_legal, find_smallest_legal
@@ -24,7 +23,6 @@ from airflow_abs.core.decide.ranges import BytePacker, IndexRange
 from airflow_abs.core.decide.skew import SkewOptions
 from flink_shapes.notation import (
     Given,
-    bytes_by_subtask,
     inclusive,
     measured_input,
     number_or_none,
@@ -54,25 +52,6 @@ def ranges_all_to_all(version: str | None, given: Given) -> dict[str, Any]:
     return {
         "consumed": [show_block(block) for block in blocks],
         "subpartition_ranges": [inclusive(block.subpartitions) for block in blocks],
-    }
-
-
-def pointwise(version: str | None, given: Given) -> dict[str, Any]:
-    if given["method"] == "by_count":
-        counts = given["num_subpartitions"]
-        by_partition = counts if isinstance(counts, list) else [counts] * given["source_parallelism"]
-        blocks = pointwise_blocks(by_partition, given["target_parallelism"], dynamic=given["dynamic"])
-        return {"consumed": show_consumed([block] for block in blocks)}
-    inputs = {
-        index: measured_input({"inter_inputs_key_correlated": False, **entry}, "pointwise")
-        for index, entry in enumerate(given["inputs"])
-    }
-    consumed = divide_pointwise(inputs, given["parallelism"], given["data_volume_per_task"])
-    return {
-        "consumed": [show_consumed(consumed[index]) for index in inputs],
-        "consumed_bytes_per_task": [
-            bytes_by_subtask(consumed[index], entry.bytes_by_partition) for index, entry in inputs.items()
-        ],
     }
 
 
