@@ -15,20 +15,8 @@ from enum import StrEnum
 from itertools import count
 
 from airflow_abs.core.checks import check_number
-from airflow_abs.core.slots.timers import StartTimer, Timer
-
-
-class Resources(StrEnum):
-    """What the free slots allow: all that is wanted, enough to work with, or less."""
-
-    DESIRED = "desired"
-    SUFFICIENT = "sufficient"
-    INSUFFICIENT = "insufficient"
-
-    @property
-    def are_sufficient(self) -> bool:
-        """Enough to work with."""
-        return self is not Resources.INSUFFICIENT
+from airflow_abs.core.not_yet_used.timers import StartTimer, Timer
+from airflow_abs.core.slots.resource_wait import Resources
 
 
 class Phase(StrEnum):
