@@ -78,9 +78,9 @@ class RescalePhases:
     def on_change(self, now: float, resources: Resources) -> list[PhaseAction]:
         """Resources have changed, or what is wanted of them."""
         match self.phase:
-            case Phase.COOLDOWN if resources.are_sufficient and self._first_change is None:
+            case Phase.COOLDOWN if resources is not Resources.INSUFFICIENT and self._first_change is None:
                 self._first_change = now
-            case Phase.IDLING if resources.are_sufficient:
+            case Phase.IDLING if resources is not Resources.INSUFFICIENT:
                 self._first_change = now
                 return self._stabilize(now)
             case Phase.STABILIZING if not self._check_pending:
@@ -92,7 +92,7 @@ class RescalePhases:
         match self.phase:
             case Phase.STABILIZING if resources is Resources.DESIRED:
                 return self._proceed("desired resources are there")
-            case Phase.STABILIZED if resources.are_sufficient:
+            case Phase.STABILIZED if resources is not Resources.INSUFFICIENT:
                 return self._proceed("sufficient resources were stable")
             case Phase.STABILIZED:
                 self._enter(Phase.IDLING)

@@ -25,11 +25,6 @@ class Resources(StrEnum):
     SUFFICIENT = "sufficient"
     INSUFFICIENT = "insufficient"
 
-    @property
-    def are_sufficient(self) -> bool:
-        """Enough to work with."""
-        return self is not Resources.INSUFFICIENT
-
 
 @dataclass(frozen=True, slots=True)
 class WaitOptions:
