@@ -19,6 +19,7 @@ from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.commit import CommitOperator
 from airflow_abs.operators.decide import DecideOperator
+from airflow_abs.operators.ordering import resolve_order
 from airflow_abs.operators.plan import PlanOperator
 from airflow_abs.operators.release import ReleaseOperator
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
@@ -31,6 +32,10 @@ from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments, decid
 _HEAD_RETRIES = 3
 _RETRY_DELAY = timedelta(seconds=10)
 """After the end of a worker that no retry policy saw."""
+
+_OWN_TASKS = ("plan", "release", "start_server", "stop_server")
+_OF_SINKS = ("outlets", "inlets")
+"""Airflow's arguments that belong to the task that publishes: a subtask publishes nothing."""
 
 _MAP_INDEX_TEMPLATE = "{{ task.subtask['label'] }}"
 _TEMPLATED = re.compile(r"\{\{|\{%")
@@ -58,6 +63,7 @@ def render_job(
         settings.max_parallelism,
     )
     _check_edges_stay_inside(declared)
+    _check_names(graph)
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
     rendering = _Rendering(group, settings, conn_id, graph, by_name, restart_strategy, server)
@@ -67,6 +73,7 @@ def render_job(
     if server is not None:
         rendering.add_server(server)
     rendering.add_release()
+    rendering.order()
     return graph
 
 
@@ -80,6 +87,15 @@ def _check_edges_stay_inside(declared: Sequence[AdaptiveSparkOperator]) -> None:
                     "another job; read "
                     "that job's sink with Files(...) instead"
                 )
+
+
+def _check_names(graph: JobGraph) -> None:
+    for vertex in graph.vertices:
+        if vertex.name in _OWN_TASKS:
+            raise JobGraphError(
+                f"vertex {vertex.name!r}: a task of the job itself has this id ({', '.join(_OWN_TASKS)}); choose "
+                "another task_id"
+            )
 
 
 def _check_map_length(graph: JobGraph) -> None:
@@ -107,7 +123,9 @@ class _Rendering:
     restart_strategy: RestartStrategy
     server: Ephemeral | None
     plan: Any = None
+    decide: dict[str, Any] = field(default_factory=dict)
     run: dict[str, Any] = field(default_factory=dict)
+    commit: dict[str, Any] = field(default_factory=dict)
     others: list[Any] = field(default_factory=list)
 
     @property
@@ -124,7 +142,12 @@ class _Rendering:
         """Arguments of the tasks that are not subtasks: a worker that is killed must not fail the run."""
         given = self._given({})
         defaults = {"retries": _HEAD_RETRIES, "retry_delay": _RETRY_DELAY, "retry_policy": HeadPolicy()}
-        return {**self.common, **{key: value for key, value in defaults.items() if key not in given}}
+        # Bytes and ranges travel as XComs, whatever `default_args` say.
+        return {
+            **self.common,
+            "do_xcom_push": True,
+            **{key: value for key, value in defaults.items() if key not in given},
+        }
 
     def add_plan(self) -> None:
         vertices = [self.declared[vertex.name] for vertex in self.graph.vertices]
@@ -137,6 +160,7 @@ class _Rendering:
             transform_kwargs={
                 vertex.task_id: vertex.transform_kwargs for vertex in vertices if vertex.transform_kwargs
             },
+            queries={vertex.task_id: vertex.sql for vertex in vertices if vertex.sql is not None},
             joins={vertex.task_id: vertex.join for vertex in vertices if vertex.join},
             options={
                 **self.settings.options(),
@@ -165,9 +189,9 @@ class _Rendering:
             for producer in producers.values():
                 producer >> [decide, run]
             self.run[region.name] = run
+            self.decide[region.name] = decide
             self.others += [decide, run]
-            if any(self.declared[vertex].sink for vertex in region.vertices):
-                self._add_commit(region, run)
+            self._add_commit(region, run)
 
     def _add_run(self, region: Region, decide: DecideOperator, arguments: dict[str, Any]) -> Any:
         starts_in_triggerer = self.settings.start_from_trigger
@@ -185,6 +209,7 @@ class _Rendering:
             stall_after=self.settings.stall_after,
             slot_options=self.settings.slot_options(),
             **(shown | arguments | ({"execution_timeout": None} if starts_in_triggerer else {})),
+            do_xcom_push=True,
             **self.common,
         ).expand_kwargs(decide.output)
         if starts_in_triggerer:
@@ -207,10 +232,40 @@ class _Rendering:
         self.others >> release.as_teardown()
 
     def _add_commit(self, region: Region, run: Any) -> None:
+        """If the region has a sink. Assets that an author names belong to what is published, not to a subtask."""
+        given = {name: self._of_sinks(region, name) for name in _OF_SINKS}
+        if not any(self.declared[vertex].sink for vertex in region.vertices):
+            return
         outlets = [asset for vertex in region.vertices if (asset := sink_asset(self.declared[vertex].sink))]
-        commit = CommitOperator(task_id="commit", region=region.name, outlets=outlets, **self.head)
+        added = [outlet for outlet in given["outlets"] if outlet not in outlets]
+        commit = CommitOperator(
+            task_id="commit", region=region.name, outlets=outlets + added, inlets=given["inlets"], **self.head
+        )
         run >> commit
+        self.commit[region.name] = commit
         self.others.append(commit)
+
+    def _of_sinks(self, region: Region, name: str) -> list[Any]:
+        found: list[Any] = []
+        for vertex in region.vertices:
+            given = self.declared[vertex].task_kwargs.get(name) or []
+            if given and self.declared[vertex].sink is None:
+                raise JobGraphError(
+                    f"vertex {vertex!r}: {name}= belongs to what is published, and it has no sink; give it a sink, or "
+                    f"set {name} on a task after the job"
+                )
+            found += given if isinstance(given, (list, tuple)) else [given]
+        return found
+
+    def order(self) -> None:
+        """What authors said with `>>`: after it come the run, or the publication of a vertex that has a sink."""
+        homes = [self.graph.region_of(name).name for name in self.declared]
+        ends = [
+            self.commit[home] if vertex.sink and home in self.commit else self.run[home]
+            for home, vertex in zip(homes, self.declared.values(), strict=True)
+        ]
+        tasks = list(zip((self.decide[home] for home in homes), ends, strict=True))
+        resolve_order(list(self.declared.values()), tasks, self.plan)
 
     def _task_arguments(self, region: Region) -> dict[str, Any]:
         """The authors' Airflow arguments of all vertices of the region: they are one task."""
@@ -219,6 +274,13 @@ class _Rendering:
             if self.settings.start_from_trigger:
                 check_arguments(name, self.declared[name].task_kwargs)
             for key, value in self.declared[name].task_kwargs.items():
+                if key in _OF_SINKS:
+                    continue
+                if key == "do_xcom_push" and not value:
+                    raise JobGraphError(
+                        f"vertex {name!r}: do_xcom_push=False cannot be kept: what a subtask wrote is reported as an "
+                        "XCom, and decides the fan-out of its readers; drop it"
+                    )
                 if key in merged and merged[key] != value:
                     raise JobGraphError(
                         f"vertex {name!r}: {key}={value!r} contradicts {key}={merged[key]!r} of another "
@@ -247,6 +309,8 @@ def sink_asset(sink: Files | None) -> Asset | None:
     """The asset of a sink: its path up to the first folder that is templated, the same for every run of the DAG."""
     if sink is None:
         return None
+    if not isinstance(sink.path, str):
+        return None  # an XCom: nobody knows the path before the run
     fixed = _TEMPLATED.split(sink.path, maxsplit=1)[0]
     folder = fixed if fixed == sink.path else fixed.rpartition("/")[0]
     uri = without_connection(folder) if "://" in folder else f"file://{folder}"

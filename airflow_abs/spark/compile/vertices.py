@@ -19,6 +19,7 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.exchange.records.plan import PlannedSource
 from airflow_abs.exchange.sources.files import SOURCE, Files
+from airflow_abs.spark.compile.arguments import coerce_arguments
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
@@ -32,7 +33,7 @@ StructType = Any
 
 @dataclass(frozen=True, slots=True)
 class VertexProgram:
-    """What a vertex does: its transform and everything that it needs, already rendered."""
+    """What a vertex does: its transform (or `sql`) and everything that it needs, already rendered."""
 
     name: str
     transform: Callable[..., DataFrame] | None
@@ -40,6 +41,7 @@ class VertexProgram:
     source: Files | None = None
     sink: Files | None = None
     join: str | None = None
+    sql: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +131,17 @@ class _VertexCompilation:
         return placeholder
 
     def _call(self, program: VertexProgram) -> DataFrame:
+        if program.sql is not None:
+            return self._query(program, program.sql)
         if program.transform is None:
             (only,) = self.frames.values()
             return only
         frames = dict(self.frames)
         positional = (frames.pop(SOURCE),) if set(frames) == {SOURCE} else ()
+        kwargs = coerce_arguments(program.name, program.transform, program.kwargs)
         with no_execution(self.session, program.name):
             try:
-                output = program.transform(*positional, **frames, **program.kwargs)
+                output = program.transform(*positional, **frames, **kwargs)
             except Exception as error:
                 error.add_note(f"raised by the transform of vertex {program.name!r} while it was compiled")
                 raise
@@ -145,6 +150,14 @@ class _VertexCompilation:
                 f"vertex {program.name!r}: its transform returned {type(output).__name__}; expected one DataFrame"
             )
         return output
+
+    def _query(self, program: VertexProgram, sql: str) -> DataFrame:
+        with no_execution(self.session, program.name):
+            try:
+                return self.session.sql(sql, args=dict(program.kwargs) or None, **self.frames)
+            except Exception as error:
+                error.add_note(f"raised by the sql of vertex {program.name!r}")
+                raise
 
     def _check_output(self, vertex: str, output: DataFrame) -> tuple[StructType, Relation]:
         try:
