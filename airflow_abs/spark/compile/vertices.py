@@ -7,11 +7,13 @@ before its inputs exist.
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -25,6 +27,7 @@ from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
 from airflow_abs.spark.relations import SUBPARTITION, Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
+from airflow_abs.spark.values import fix_values
 
 DataFrame = Any
 Session = Any
@@ -71,9 +74,15 @@ def is_materialised(graph: JobGraph, vertex: str) -> bool:
 
 
 def compile_vertices(
-    session: Session, graph: JobGraph, programs: Mapping[str, VertexProgram]
+    session: Session, graph: JobGraph, programs: Mapping[str, VertexProgram], now: datetime | None = None
 ) -> dict[str, CompiledVertex]:
     """Compile all vertices in topological order.
+
+    Args:
+        session: only its analyser is asked.
+        graph: the vertices and the edges between them.
+        programs: by vertex.
+        now: what `current_timestamp()` is for the whole run; by default the time of the call.
 
     Raises:
         JobGraphError: a transform does not fit the graph; names the vertex, what was found and what to do.
@@ -83,7 +92,8 @@ def compile_vertices(
     numbers = count()
     with _pickled_by_value(programs.values()):
         for vertex in graph.vertices:
-            compiled[vertex.name] = _VertexCompilation(session, graph, compiled, numbers).run(programs[vertex.name])
+            compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC))
+            compiled[vertex.name] = compilation.run(programs[vertex.name])
     return compiled
 
 
@@ -95,6 +105,7 @@ class _VertexCompilation:
     graph: JobGraph
     compiled: Mapping[str, CompiledVertex]
     numbers: count[int]
+    now: datetime
     frames: dict[str, DataFrame] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
 
@@ -170,7 +181,7 @@ class _VertexCompilation:
             resolve_keys(vertex, schema, edge.keys)
         relation = output._plan.to_proto(self.session.client).root
         self._check_relation(vertex, relation)
-        return schema, relation
+        return schema, fix_values(relation, schema.names, self.now, lambda: secrets.randbits(63))
 
     def _check_relation(self, vertex: str, relation: Relation) -> None:
         bound = find_session_bound(relation)
