@@ -52,6 +52,9 @@ class AdaptiveSparkOperator(OrderedVertex):
         transform_kwargs: JSON values for the transform's further parameters; templated.
         parallelism: number of subtasks, used as it is; leave it out to have it decided.
         max_parallelism: the vertex's own bound, and the number of subpartitions its inputs are cut into.
+        schema: what the vertex promises to return, as DDL, such as ``"region STRING, revenue DECIMAL(18,2)"``: `plan`
+            compares names, types and ``NOT NULL`` with what Spark says of the transform.
+        spark_conf: Spark's session settings for it, in `plan` and in all subtasks; they take precedence over the job's.
         join: ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``, if the transform joins its two hash inputs
             so and does nothing else that needs all rows of a key: then a hot key may be spread over several subtasks.
         deterministic: False if the transform gives other rows when it runs again on the same input: then lost output is
@@ -73,6 +76,8 @@ class AdaptiveSparkOperator(OrderedVertex):
         transform_kwargs: Mapping[str, Any] | None = None,
         parallelism: int | None = None,
         max_parallelism: int | None = None,
+        schema: str | None = None,
+        spark_conf: Mapping[str, Any] | None = None,
         join: str | None = None,
         deterministic: bool = True,
         **task_kwargs: Any,
@@ -87,6 +92,8 @@ class AdaptiveSparkOperator(OrderedVertex):
         self.transform_kwargs = dict(transform_kwargs or {})
         self.parallelism = parallelism
         self.max_parallelism = max_parallelism
+        self.schema = schema
+        self.spark_conf = dict(spark_conf or {})
         self.join = join
         self.deterministic = deterministic
         self.task_kwargs = task_kwargs

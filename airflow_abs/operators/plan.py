@@ -27,7 +27,7 @@ class PlanOperator(JobTask):
         sources, sinks: `Files` as JSON by vertex; templated.
         transform_kwargs: JSON values by vertex; templated.
         queries: SQL of vertices that have no transform; templated.
-        joins: the join that a vertex was declared to be, by vertex.
+        vertex_options: by vertex what else is known of it as its file is parsed: `join`, `schema`, `spark_conf`.
         options: what binds the decisions, stored in the plan.
     """
 
@@ -43,7 +43,7 @@ class PlanOperator(JobTask):
         sinks: Mapping[str, Any],
         transform_kwargs: Mapping[str, Any],
         options: Mapping[str, Any],
-        joins: Mapping[str, str] | None = None,
+        vertex_options: Mapping[str, Mapping[str, Any]] | None = None,
         queries: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -53,7 +53,7 @@ class PlanOperator(JobTask):
         self.sources = sources
         self.sinks = sinks
         self.transform_kwargs = transform_kwargs
-        self.joins = joins or {}
+        self.vertex_options = vertex_options or {}
         self.queries = queries or {}
         self.options = options
 
@@ -99,8 +99,8 @@ class PlanOperator(JobTask):
                 self.transform_kwargs.get(name, {}),
                 Files.from_json(self.sources[name]) if name in self.sources else None,
                 sinks.get(name),
-                self.joins.get(name),
-                self.queries.get(name),
+                sql=self.queries.get(name),
+                **self.vertex_options.get(name, {}),
             )
             for name, transform in self.transforms.items()
         }

@@ -48,6 +48,7 @@ def render_job(
     declared: Sequence[AdaptiveSparkOperator],
     restart_strategy: RestartStrategy = DEFAULT,
     server: Ephemeral | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
 ) -> JobGraph:
     """Check the declared graph and create its tasks in the open task group.
 
@@ -66,7 +67,7 @@ def render_job(
     _check_names(graph)
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
-    rendering = _Rendering(group, settings, conn_id, graph, by_name, restart_strategy, server)
+    rendering = _Rendering(group, settings, conn_id, graph, by_name, restart_strategy, server, spark_conf or {})
     rendering.add_plan()
     for region in graph.regions:
         rendering.add_region(region)
@@ -122,6 +123,7 @@ class _Rendering:
     declared: Mapping[str, AdaptiveSparkOperator]
     restart_strategy: RestartStrategy
     server: Ephemeral | None
+    spark_conf: Mapping[str, Any]
     plan: Any = None
     decide: dict[str, Any] = field(default_factory=dict)
     run: dict[str, Any] = field(default_factory=dict)
@@ -161,7 +163,10 @@ class _Rendering:
                 vertex.task_id: vertex.transform_kwargs for vertex in vertices if vertex.transform_kwargs
             },
             queries={vertex.task_id: vertex.sql for vertex in vertices if vertex.sql is not None},
-            joins={vertex.task_id: vertex.join for vertex in vertices if vertex.join},
+            vertex_options={
+                vertex.task_id: {"join": vertex.join, "schema": vertex.schema, "spark_conf": self._spark_conf(vertex)}
+                for vertex in vertices
+            },
             options={
                 **self.settings.options(),
                 "nondeterministic": [vertex.task_id for vertex in vertices if not vertex.deterministic],
@@ -169,6 +174,19 @@ class _Rendering:
             **self.head,
         )
         self.others.append(self.plan)
+
+    def _spark_conf(self, vertex: AdaptiveSparkOperator) -> dict[str, str]:
+        """The vertex's settings before the job's, which are one session's for all vertices of a region."""
+        region = self.graph.region_of(vertex.task_id)
+        for name in region.vertices:
+            other = self.declared[name]
+            if other.spark_conf != vertex.spark_conf:
+                raise JobGraphError(
+                    f"vertex {vertex.task_id!r}: its spark_conf {vertex.spark_conf} differs from that of vertex "
+                    f"{name!r} ({other.spark_conf}), and they run in one Spark session; set the same on both"
+                )
+        merged = {**self.spark_conf, **vertex.spark_conf}
+        return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in merged.items()}
 
     def add_region(self, region: Region) -> None:
         producers = {other.name: self.run[other.name] for other in self.graph.producer_regions(region)}

@@ -178,3 +178,19 @@ def test_two_sinks_never_share_a_folder(one: str, other: str, how: str) -> None:
     check_sinks({"x": Files("/mart/ab"), "y": Files("/mart/a")})
     with pytest.raises(JobGraphError, match=how):
         check_sinks({"x": Files(one), "y": Files(other)})
+
+
+def test_settings_of_a_vertex_take_precedence_over_the_jobs() -> None:
+    with new_dag() as dag:
+        with new_job(spark_conf={"spark.sql.ansi.enabled": False, "spark.sql.session.timeZone": "UTC"}):
+            declare(spark_conf={"spark.sql.session.timeZone": "Asia/Tokyo"}, schema="region STRING")
+    options = dag.get_task("revenue.plan").vertex_options["sums"]
+    assert options["spark_conf"] == {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    assert options["schema"] == "region STRING"
+
+
+def test_vertices_of_one_spark_session_agree_on_its_settings() -> None:
+    with new_dag(), pytest.raises(JobGraphError, match="they run in one Spark session; set the same on both"):
+        with new_job():
+            orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake"), spark_conf={"spark.sql.x": "1"})
+            AdaptiveSparkOperator(task_id="sums", inputs={"orders": orders.forward()})

@@ -81,9 +81,10 @@ def _fuse_if_small(
     options: Mapping[str, Any],
     open_path: Callable[[str], ExchangePath],
 ) -> FusedGraph:
-    """What a `min_parallelism` spreads is never fused."""
+    """What a `min_parallelism` spreads is never fused, nor what cannot be in one session."""
     below = options.get("fuse_below", 0)
-    if not below or options["min_parallelism"] > 1:
+    differs = len({tuple(sorted(program.spark_conf.items())) for program in programs.values()}) > 1
+    if not below or options["min_parallelism"] > 1 or differs:
         return FusedGraph(graph, {})
     sources = [program.source for program in programs.values() if program.source is not None]
     size = sum(split.bytes for source in sources for split in list_splits(source, open_path))

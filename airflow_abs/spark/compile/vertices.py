@@ -22,6 +22,7 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.exchange.records.plan import PlannedSource
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.spark.compile.arguments import coerce_arguments
+from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
@@ -45,6 +46,8 @@ class VertexProgram:
     sink: Files | None = None
     join: str | None = None
     sql: str | None = None
+    schema: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class CompiledVertex:
     local: Mapping[str, str]
     sink: Files | None
     splittable: frozenset[str] = frozenset()
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:
@@ -93,7 +97,9 @@ def compile_vertices(
     with _pickled_by_value(programs.values()):
         for vertex in graph.vertices:
             compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC))
-            compiled[vertex.name] = compilation.run(programs[vertex.name])
+            program = programs[vertex.name]
+            with set_conf(session, vertex.name, program.spark_conf):
+                compiled[vertex.name] = compilation.run(program)
     return compiled
 
 
@@ -124,10 +130,23 @@ class _VertexCompilation:
                 local[placeholder] = edge.producer
         output = self._call(program)
         schema, relation = self._check_output(program.name, output)
+        if program.schema is not None:
+            check_contract(self.session, program.name, schema, program.schema)
         splittable: frozenset[str] = frozenset()
         if program.join is not None:
             splittable = find_splittable(self.session, program.name, relation, program.join)
-        return CompiledVertex(program.name, output, relation, schema, sources, inputs, local, program.sink, splittable)
+        return CompiledVertex(
+            name=program.name,
+            frame=output,
+            relation=relation,
+            schema=schema,
+            sources=sources,
+            inputs=inputs,
+            local=local,
+            sink=program.sink,
+            splittable=splittable,
+            spark_conf=program.spark_conf,
+        )
 
     def _add_source(self, vertex: str, files: Files) -> PlannedSource:
         schema = read_source_schema(self.session, vertex, files)

@@ -139,6 +139,7 @@ class SubtaskSpec:
             # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
             "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
             "spark.scheduler.pool": derive_id(self.folder.dag_id, self.folder.run_id),
+            **self.region.spark_conf,
         }
 
     def whole(self) -> Piece:
