@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Asset, TaskGroup
+from airflow.sdk import TaskGroup
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, Region, build_job_graph
-from airflow_abs.core.slots.admission import Admission
-from airflow_abs.exchange.sources.files import Files
-from airflow_abs.exchange.storage.locations import without_connection
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.commit import CommitOperator
@@ -22,23 +17,15 @@ from airflow_abs.operators.decide import DecideOperator
 from airflow_abs.operators.ordering import resolve_order
 from airflow_abs.operators.plan import PlanOperator
 from airflow_abs.operators.release import ReleaseOperator
-from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
 from airflow_abs.operators.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.settings import JobSettings
-from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments, decide_from_trigger, run_from_trigger
-
-_HEAD_RETRIES = 3
-_RETRY_DELAY = timedelta(seconds=10)
-"""After the end of a worker that no retry policy saw."""
+from airflow_abs.task_groups.author_arguments import AuthorArguments
+from airflow_abs.task_groups.trigger_start import decide_from_trigger, run_from_trigger
 
 _OWN_TASKS = ("plan", "release", "start_server", "stop_server")
-_OF_SINKS = ("outlets", "inlets")
-"""Airflow's arguments that belong to the task that publishes: a subtask publishes nothing."""
-
 _MAP_INDEX_TEMPLATE = "{{ task.subtask['label'] }}"
-_TEMPLATED = re.compile(r"\{\{|\{%")
 
 
 def render_job(
@@ -67,7 +54,8 @@ def render_job(
     _check_names(graph)
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
-    rendering = _Rendering(group, settings, conn_id, graph, by_name, restart_strategy, server, spark_conf or {})
+    authors = AuthorArguments(group, settings, graph, by_name, restart_strategy, spark_conf or {})
+    rendering = _Rendering(authors, conn_id, server)
     rendering.add_plan()
     for region in graph.regions:
         rendering.add_region(region)
@@ -116,14 +104,9 @@ def _check_map_length(graph: JobGraph) -> None:
 class _Rendering:
     """Tasks of one job so far, by region."""
 
-    group: TaskGroup
-    settings: JobSettings
+    authors: AuthorArguments
     conn_id: str
-    graph: JobGraph
-    declared: Mapping[str, AdaptiveSparkOperator]
-    restart_strategy: RestartStrategy
     server: Ephemeral | None
-    spark_conf: Mapping[str, Any]
     plan: Any = None
     decide: dict[str, Any] = field(default_factory=dict)
     run: dict[str, Any] = field(default_factory=dict)
@@ -131,25 +114,30 @@ class _Rendering:
     others: list[Any] = field(default_factory=list)
 
     @property
+    def graph(self) -> JobGraph:
+        return self.authors.graph
+
+    @property
+    def declared(self) -> Mapping[str, AdaptiveSparkOperator]:
+        return self.authors.declared
+
+    @property
+    def settings(self) -> JobSettings:
+        return self.authors.settings
+
+    @property
     def common(self) -> dict[str, Any]:
         return {
             "exchange": self.settings.exchange,
-            "job": self.group.group_id,
+            "job": self.authors.group.group_id,
             "conn_id": self.conn_id,
             "ephemeral": self.server is not None,
         }
 
     @property
     def head(self) -> dict[str, Any]:
-        """Arguments of the tasks that are not subtasks: a worker that is killed must not fail the run."""
-        given = self._given({})
-        defaults = {"retries": _HEAD_RETRIES, "retry_delay": _RETRY_DELAY, "retry_policy": HeadPolicy()}
-        # Bytes and ranges travel as XComs, whatever `default_args` say.
-        return {
-            **self.common,
-            "do_xcom_push": True,
-            **{key: value for key, value in defaults.items() if key not in given},
-        }
+        """Arguments of the tasks that are not subtasks."""
+        return self.common | self.authors.of_head()
 
     def add_plan(self) -> None:
         vertices = [self.declared[vertex.name] for vertex in self.graph.vertices]
@@ -164,7 +152,11 @@ class _Rendering:
             },
             queries={vertex.task_id: vertex.sql for vertex in vertices if vertex.sql is not None},
             vertex_options={
-                vertex.task_id: {"join": vertex.join, "schema": vertex.schema, "spark_conf": self._spark_conf(vertex)}
+                vertex.task_id: {
+                    "join": vertex.join,
+                    "schema": vertex.schema,
+                    "spark_conf": self.authors.spark_conf_of(vertex),
+                }
                 for vertex in vertices
             },
             options={
@@ -175,29 +167,16 @@ class _Rendering:
         )
         self.others.append(self.plan)
 
-    def _spark_conf(self, vertex: AdaptiveSparkOperator) -> dict[str, str]:
-        """The vertex's settings before the job's, which are one session's for all vertices of a region."""
-        region = self.graph.region_of(vertex.task_id)
-        for name in region.vertices:
-            other = self.declared[name]
-            if other.spark_conf != vertex.spark_conf:
-                raise JobGraphError(
-                    f"vertex {vertex.task_id!r}: its spark_conf {vertex.spark_conf} differs from that of vertex "
-                    f"{name!r} ({other.spark_conf}), and they run in one Spark session; set the same on both"
-                )
-        merged = {**self.spark_conf, **vertex.spark_conf}
-        return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in merged.items()}
-
     def add_region(self, region: Region) -> None:
         producers = {other.name: self.run[other.name] for other in self.graph.producer_regions(region)}
-        arguments = self._task_arguments(region)
+        arguments = self.authors.of_region(region)
         with TaskGroup(group_id=region.name, group_display_name=" → ".join(region.vertices)):
             decide = DecideOperator(
                 task_id="decide",
                 region=region.name,
                 producers={name: task.task_id for name, task in producers.items()},
                 reports={other.name: self.run[other.name].task_id for other in self.graph.regions_before(region)},
-                admission=self._admission(arguments),
+                admission=self.authors.admission(arguments),
                 **self.head,
             )
             if self.settings.start_from_trigger:
@@ -213,7 +192,7 @@ class _Rendering:
 
     def _add_run(self, region: Region, decide: DecideOperator, arguments: dict[str, Any]) -> Any:
         starts_in_triggerer = self.settings.start_from_trigger
-        limit = self._given(arguments).get("execution_timeout")
+        limit = self.authors.with_defaults(arguments).get("execution_timeout")
         shown = {
             "map_index_template": _MAP_INDEX_TEMPLATE,
             "task_display_name": f"run {region.name}",
@@ -251,29 +230,13 @@ class _Rendering:
 
     def _add_commit(self, region: Region, run: Any) -> None:
         """If the region has a sink. Assets that an author names belong to what is published, not to a subtask."""
-        given = {name: self._of_sinks(region, name) for name in _OF_SINKS}
+        outlets, inlets = self.authors.assets_of(region)
         if not any(self.declared[vertex].sink for vertex in region.vertices):
             return
-        outlets = [asset for vertex in region.vertices if (asset := sink_asset(self.declared[vertex].sink))]
-        added = [outlet for outlet in given["outlets"] if outlet not in outlets]
-        commit = CommitOperator(
-            task_id="commit", region=region.name, outlets=outlets + added, inlets=given["inlets"], **self.head
-        )
+        commit = CommitOperator(task_id="commit", region=region.name, outlets=outlets, inlets=inlets, **self.head)
         run >> commit
         self.commit[region.name] = commit
         self.others.append(commit)
-
-    def _of_sinks(self, region: Region, name: str) -> list[Any]:
-        found: list[Any] = []
-        for vertex in region.vertices:
-            given = self.declared[vertex].task_kwargs.get(name) or []
-            if given and self.declared[vertex].sink is None:
-                raise JobGraphError(
-                    f"vertex {vertex!r}: {name}= belongs to what is published, and it has no sink; give it a sink, or "
-                    f"set {name} on a task after the job"
-                )
-            found += given if isinstance(given, (list, tuple)) else [given]
-        return found
 
     def order(self) -> None:
         """What authors said with `>>`: after it come the run, or the publication of a vertex that has a sink."""
@@ -284,52 +247,3 @@ class _Rendering:
         ]
         tasks = list(zip((self.decide[home] for home in homes), ends, strict=True))
         resolve_order(list(self.declared.values()), tasks, self.plan)
-
-    def _task_arguments(self, region: Region) -> dict[str, Any]:
-        """The authors' Airflow arguments of all vertices of the region: they are one task."""
-        merged: dict[str, Any] = {}
-        for name in region.vertices:
-            if self.settings.start_from_trigger:
-                check_arguments(name, self.declared[name].task_kwargs)
-            for key, value in self.declared[name].task_kwargs.items():
-                if key in _OF_SINKS:
-                    continue
-                if key == "do_xcom_push" and not value:
-                    raise JobGraphError(
-                        f"vertex {name!r}: do_xcom_push=False cannot be kept: what a subtask wrote is reported as an "
-                        "XCom, and decides the fan-out of its readers; drop it"
-                    )
-                if key in merged and merged[key] != value:
-                    raise JobGraphError(
-                        f"vertex {name!r}: {key}={value!r} contradicts {key}={merged[key]!r} of another "
-                        "vertex of region "
-                        f"{region.name!r}, and they are one Airflow task; set it once"
-                    )
-                merged[key] = value
-        given = self._given(merged)
-        defaults = {
-            "retries": self.restart_strategy.retries,
-            "retry_delay": _RETRY_DELAY,
-            "retry_policy": RestartPolicy(self.restart_strategy),
-        }
-        return {**{key: value for key, value in defaults.items() if key not in given}, **merged}
-
-    def _admission(self, arguments: Mapping[str, Any]) -> Admission:
-        if self.settings.start_from_trigger or any(name in self._given(arguments) for name in LIMITS):
-            return Admission.BOUND
-        return Admission.QUEUE if self.settings.deferrable else Admission.FREE
-
-    def _given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return {**self.group.dag.default_args, **self.group.default_args, **arguments}
-
-
-def sink_asset(sink: Files | None) -> Asset | None:
-    """The asset of a sink: its path up to the first folder that is templated, the same for every run of the DAG."""
-    if sink is None:
-        return None
-    if not isinstance(sink.path, str):
-        return None  # an XCom: nobody knows the path before the run
-    fixed = _TEMPLATED.split(sink.path, maxsplit=1)[0]
-    folder = fixed if fixed == sink.path else fixed.rpartition("/")[0]
-    uri = without_connection(folder) if "://" in folder else f"file://{folder}"
-    return Asset(uri.rstrip("/")) if folder.strip("/") else None

@@ -28,9 +28,7 @@ def folders_of_the_listing() -> set[str]:
 
 
 def test_the_listing_holds_every_folder_of_the_package_and_no_other() -> None:
-    folders = {
-        path.parent.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE
-    }
+    folders = {path.parent.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE}
     assert folders_of_the_listing() == folders
 
 
