@@ -96,7 +96,8 @@ class PlannedSink:
 class PlannedRegion:
     """One region. Unless it is `deterministic`, what is lost of its results is not recomputed.
 
-    `splittable` are the names of inputs of which a hot subpartition may be dealt out to several subtasks.
+    `splittable` are the names of inputs of which a hot subpartition may be dealt out to several subtasks. `spark_conf`
+    are the author's settings of its Spark sessions.
     """
 
     name: str
@@ -110,6 +111,7 @@ class PlannedRegion:
     single_subtask_reason: str | None
     deterministic: bool = True
     splittable: tuple[str, ...] = ()
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     def step(self, result: str) -> PlannedStep:
         return next(step for step in self.steps if step.result == result)
@@ -191,4 +193,5 @@ def _region_from_json(value: Mapping[str, Any]) -> PlannedRegion:
         single_subtask_reason=value["single_subtask_reason"],
         deterministic=value.get("deterministic", True),
         splittable=tuple(value.get("splittable", ())),
+        spark_conf=value.get("spark_conf", {}),
     )
