@@ -3,7 +3,7 @@
 <folder>/               0711: PostgreSQL's and nginx's own users pass through, and see nothing but what is theirs
     cluster.lock        held by the process that owns the services
     cluster.json        0600, its process id, the ports, whether all is up
-    secrets.env         0600, and secrets/: see `cluster_secrets.py`
+    secrets.env         0600, and secrets/: see `secrets.py`
     config/nginx.conf
     postgres/ airflow/ work/ shared/    data of each; shared/ has data, mart and exchange
     logs/               what each service prints
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from testbed.connect_proxy import proxy_configuration
 from testbed.secrets import ensure_secrets
-from testbed.topology_place import PORTS, Place
+from testbed.topology.place import PORTS, Place
 
 LOOPBACK = "127.0.0.1"
 POSTGRES_USER = "postgres"

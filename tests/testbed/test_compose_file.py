@@ -11,8 +11,8 @@ import yaml
 
 from testbed.connect_proxy import proxy_configuration
 from testbed.secrets import ensure_secrets
-from testbed.topology import services
-from testbed.topology_place import SECRETS
+from testbed.topology.place import SECRETS
+from testbed.topology.services import services
 from tests.testbed.compose import SECRETS_HINT, compose_place, compose_services
 
 ROOT = Path(__file__).parents[2]

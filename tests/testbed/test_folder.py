@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.cli.main import main
 from testbed import folder as cluster_folder
+from testbed.__main__ import main
 from testbed.folder import LOOPBACK, ClusterError, check_host, prepare_folder, search_path
-from testbed.topology import services
-from testbed.topology_place import PORTS
+from testbed.topology.place import PORTS
+from testbed.topology.services import services
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from testbed.secrets import ClusterSecretsError, ensure_secrets, make_certificate
-from testbed.topology_place import SECRETS
+from testbed.topology.place import SECRETS
 
 
 def mode(path: Path) -> int:
