@@ -23,8 +23,8 @@ from testbed.folder import (
     ClusterError,
     check_host,
     prepare_folder,
-    search_path,
 )
+from testbed.host import search_path
 from testbed.spread import has_all_executors
 from testbed.topology.place import AIRFLOW, WORKERS, Place, Service
 from testbed.topology.services import services

@@ -9,7 +9,8 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,30 @@ os.environ |= {
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+
+
+SKIPPED = pytest.StashKey[Counter[str]]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Skip what this host lacks a program for. Not without Java: what needs one says itself where it looked."""
+    from testbed.host import JAVA, NEEDS, find_missing
+
+    missing = find_missing([need for need in NEEDS if need.marker != JAVA])
+    reasons = {each.need.marker: each.reason for each in missing}
+    skipped = config.stash.setdefault(SKIPPED, Counter())
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+        for marker, reason in reasons.items():
+            if item.get_closest_marker(marker) is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
+                skipped[reason] += 1
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for reason, count in config.stash.get(SKIPPED, Counter[str]()).items():
+        terminalreporter.write_line(f"NOT TESTED: {count} of the tests collected here, because {reason}", yellow=True)
 
 
 @dataclass(frozen=True, slots=True)

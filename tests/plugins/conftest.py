@@ -108,12 +108,9 @@ def browser(tmp_path: Path) -> Iterator[Any]:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    paths = [shutil.which(name) for name in ("chromium", "chromedriver")]
-    if None in paths:
-        pytest.fail(
-            "browser tests need Chromium and its driver, found neither or only one of them: install Debian's packages "
-            "with `apt-get install chromium chromium-driver`"
-        )
+    from testbed.host import search_path
+
+    paths = [shutil.which(name, path=search_path()) for name in ("chromium", "chromedriver")]
     options = webdriver.ChromeOptions()
     options.binary_location = str(paths[0])
     for flag in (*CHROMIUM_FLAGS, f"--user-data-dir={tmp_path / 'chromium'}", "--window-size=1280,1000"):

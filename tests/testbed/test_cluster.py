@@ -33,7 +33,7 @@ from tests.task_instances import wait_for_task
 from tests.testbed.compose import compose_place
 from tests.testbed.holders import holders_of_triggers
 
-pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
 DAY = date(2026, 1, 2)

@@ -73,6 +73,7 @@ def test_what_is_awaited_healthy_has_a_health_check_and_what_is_awaited_done_end
             assert (other["restart"] == "no") == (condition["condition"] != "service_healthy"), (name, dependency)
 
 
+@pytest.mark.openssl
 def test_every_network_and_volume_is_declared_and_every_mounted_file_is_there(
     compose: dict[str, Any], tmp_path: Path
 ) -> None:
