@@ -28,6 +28,7 @@ os.environ |= {
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+    from tests.installed_wheel import InstalledWheel
 
 
 SKIPPED = pytest.StashKey[Counter[str]]()
@@ -65,6 +66,14 @@ class AirflowEnvironment:
 @pytest.fixture(scope="session")
 def airflow_environment() -> AirflowEnvironment:
     return AirflowEnvironment(dict(os.environ), str(Path(__file__).parent.parent / "dags"))
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> InstalledWheel:
+    """The wheel, built and installed once."""
+    from tests.installed_wheel import install_wheel
+
+    return install_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")
