@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,6 +31,18 @@ if TYPE_CHECKING:
     from tests.installed_wheel import InstalledWheel
 
 
+# What Chromium needs to start as root on a machine without a screen or a network.
+CHROMIUM_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-proxy-server",
+)
 SKIPPED = pytest.StashKey[Counter[str]]()
 
 
@@ -102,3 +114,34 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
         yield ensure_embedded_server(folder, settings=settings)
     finally:
         stop_embedded_server(folder)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    """Chromium at 1280 x 1000; what its console says is an error unless Airflow's own page says it."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    from testbed.host import search_path
+
+    paths = [shutil.which(name, path=search_path()) for name in ("chromium", "chromedriver")]
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(paths[0])
+    for flag in (*CHROMIUM_FLAGS, f"--user-data-dir={tmp_path / 'chromium'}", "--window-size=1280,1000"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(paths[1])))
+    try:
+        yield driver
+        told = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+        assert [message for message in told if "adaptive_spark" in message and "favicon" not in message] == []
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    """Kept after the tests: build/screenshots."""
+    folder = Path(__file__).parents[1] / "build" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -15,7 +15,7 @@ import pytest
 from airflow_abs.demo.airflow_api import AirflowApiError
 from airflow_abs.demo.services import AirflowServices, ServicesError
 from tests.open_sockets import open_sockets
-from tests.task_instances import clear_task, read_xcom, wait_for_task
+from tests.task_instances import read_xcom, wait_for_task
 
 pytestmark = pytest.mark.services
 
@@ -73,26 +73,6 @@ def test_a_failed_run_is_told_from_one_that_takes_too_long(airflow: AirflowServi
     assert "ValueError" in airflow.api.task_log("plain", run_id, "numbers")
     with pytest.raises(AirflowApiError, match=r"double\[0\] .* is not there \(run: failed\)"):
         wait_for_task(airflow.api, "plain", run_id, "double", {"success"}, SECONDS, map_index=0)
-
-
-def test_a_mapped_task_that_is_cleared_runs_again_alone(airflow: AirflowServices) -> None:
-    airflow.api.wait_for_dag("plain", SECONDS)
-    run_id = airflow.api.trigger_run("plain", datetime(2026, 1, 4, tzinfo=UTC), {"count": 2})
-    assert airflow.api.wait_for_run("plain", run_id, SECONDS) == "success"
-    clear_task(airflow.api, "plain", run_id, "double", map_index=1)
-    assert airflow.api.wait_for_run("plain", run_id, SECONDS) == "success"
-    tries = {(each.task_id, each.map_index): each.try_number for each in airflow.api.task_instances("plain", run_id)}
-    assert tries == {("double", 0): 1, ("double", 1): 2, ("numbers", -1): 1}
-
-
-def test_a_deferred_task_outlives_a_killed_triggerer(airflow: AirflowServices, tmp_path: Path) -> None:
-    airflow.api.wait_for_dag("waiting", SECONDS)
-    run_id = airflow.api.trigger_run("waiting", NEW_YEAR, {"path": str(tmp_path / "landed")})
-    wait_for_task(airflow.api, "waiting", run_id, "file", {"deferred"}, SECONDS)
-    airflow.kill("triggerer")
-    (tmp_path / "landed").touch()
-    airflow.start("triggerer")
-    assert airflow.api.wait_for_run("waiting", run_id, SECONDS) == "success"
 
 
 def test_a_dag_file_that_cannot_be_imported_is_named_with_its_error(airflow: AirflowServices) -> None:

@@ -133,7 +133,7 @@ def test_what_somebody_marks_failed_is_stopped_on_spark_or_never_starts(
     assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "failed"
     new = started(events) - before
     ended = lambda: {each for each, what, _ in operations(events) if what in ("Canceled", "Finished", "Failed")}  # noqa: E731
-    wait_for(lambda: set(new) <= ended(), 30)
+    wait_for(lambda: set(new) <= ended(), SECONDS)
     assert len(new) < FILES
 
 
