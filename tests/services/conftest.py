@@ -81,7 +81,8 @@ def airflow(folder: Path, standalone: Standalone) -> Iterator[AirflowServices]:
     environment["AIRFLOW_CONN_RUN_SPARK"] = RUN_CONNECTION
     with AirflowServices(folder / "airflow", folder / "dags", env=environment) as services:
         yield services
-    assert_all_replayed(folder / "exchange")
+    if (folder / "exchange").exists():  # some tests run nothing on Spark
+        assert_all_replayed(folder / "exchange")
 
 
 @pytest.fixture(scope="package")
