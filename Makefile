@@ -46,7 +46,8 @@ bench: $(READY) java ## ours and four other ways on the same data, one after the
 	@mkdir -p build
 	$(BIN)/python -m benchmarks --json build/bench.json --markdown build/bench.md $(BENCH_ARGS)
 
-cluster: $(READY) host ## the cluster of docker-compose.yaml as processes of this host (CLUSTER_ARGS="--folder DIR")
+cluster: $(READY) ## the cluster of docker-compose.yaml as processes of this host (CLUSTER_ARGS="--folder DIR")
+	@$(BIN)/python -m testbed.host --install --only java --only cluster
 	@$(BIN)/python -m testbed cluster up $(CLUSTER_ARGS)
 
 cluster-status: $(READY) ## ask every service of the cluster how it is

@@ -126,9 +126,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 if all tests, or all but those that were named, can run."""
     parser = argparse.ArgumentParser(prog="python -m testbed.host", description="What the tests need of this host.")
     parser.add_argument("--install", action="store_true", help="as root on Debian: install what is missing")
-    if parser.parse_args(arguments).install:
-        install(sorted({package for each in find_missing() for package in each.packages}))
-    missing = find_missing()
+    markers = [need.marker for need in NEEDS]
+    parser.add_argument("--only", action="append", choices=markers, help="what tests with this marker need; repeat")
+    options = parser.parse_args(arguments)
+    needs = [need for need in NEEDS if need.marker in (options.only or markers)]
+    if options.install:
+        install(sorted({package for each in find_missing(needs) for package in each.packages}))
+    missing = find_missing(needs)
     if not missing:
         return 0
     print(describe(missing), file=sys.stderr)

@@ -56,6 +56,7 @@ def test_tests_are_skipped_for_people_but_not_in_ci_and_not_without_java(
     said = capsys.readouterr().err
     assert told in said
     assert bool(said) == bool(missing)
+    assert main(["--only", "cluster"]) == 0  # whoever starts a cluster needs no browser
 
 
 def test_only_root_with_apt_installs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
