@@ -46,11 +46,11 @@ def test_loading_the_protocol_takes_a_fraction_of_what_pyspark_takes() -> None:
     code = """
 import time, grpc, google.protobuf.message
 from airflow_abs.spark.connect.protocol import protos
-started = time.perf_counter(); protos(); light = time.perf_counter() - started
-started = time.perf_counter(); import pyspark.sql.connect.proto; heavy = time.perf_counter() - started
-print(light < 0.35, light < heavy / 2)
+started = time.process_time(); protos(); light = time.process_time() - started
+started = time.process_time(); import pyspark.sql.connect.proto; heavy = time.process_time() - started
+print(light < heavy / 2)
 """
-    assert run_fresh(code) == "True True"
+    assert run_fresh(code) == "True"
 
 
 def test_a_real_import_afterwards_works_and_meets_the_same_modules() -> None:

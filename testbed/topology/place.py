@@ -30,7 +30,7 @@ PORTS = {
     "spark-connect-ui": 4040,
     "connect-tls": 15003,
 }
-# Hexadecimal random numbers, so that none needs quoting in a URL, a file or an environment; see `cluster_secrets.py`.
+# Hexadecimal random numbers, so that none needs quoting in a URL, a file or an environment; see `secrets.py`.
 SECRETS = (
     "POSTGRES_PASSWORD",
     "REDIS_PASSWORD",
@@ -47,7 +47,7 @@ class Place:
     """Where one cluster runs. `hosts` and `ports` by service, `folders` by what lies in them.
 
     `hosts` are names under which the others reach a service, `bind` the address that it listens on.
-    Folders: config (nginx.conf), secrets (files of `cluster_secrets.py`), shared (lake, mart, exchange), dags, airflow
+    Folders: config (nginx.conf), secrets (files of `secrets.py`), shared (lake, mart, exchange), dags, airflow
     (its home), postgres (its data), work (Spark's own files), spark (SPARK_HOME), python (an interpreter's path).
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.topology_place import HEALTHY, OUR_IMAGE, WORKERS, Limits, Place, Service, curl
+from testbed.topology.place import HEALTHY, OUR_IMAGE, WORKERS, Limits, Place, Service, curl
 
 WORKER_CORES = 1
 # An executor of 768 MiB needs 1152: Spark adds 384 outside of the heap.

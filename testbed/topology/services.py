@@ -1,14 +1,14 @@
 """The cluster: which services there are, how each is started, where it listens, when it is healthy.
 
-The one description of it. `airflow-abs cluster` runs these services as processes of one host; `docker-compose.yaml`
-says the same of containers, and a test holds the two together.
+The one description of it. `python -m testbed cluster` runs these services as processes of one host;
+`docker-compose.yaml` says the same of containers, and a test holds the two together.
 """
 
 from __future__ import annotations
 
-from testbed.topology_airflow import airflow_services
-from testbed.topology_place import HEALTHY, IMAGES, OUR_IMAGE, Limits, Place, Service
-from testbed.topology_spark import spark_services
+from testbed.topology.airflow import airflow_services
+from testbed.topology.place import HEALTHY, IMAGES, OUR_IMAGE, Limits, Place, Service
+from testbed.topology.spark import spark_services
 
 
 def services(place: Place) -> dict[str, Service]:

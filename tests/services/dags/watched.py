@@ -44,9 +44,9 @@ def refuse(orders: DataFrame) -> DataFrame:
 
 
 for name, transform, defer_after in (
-    ("slow", nap, 10.0),
-    ("broken", refuse, 60.0),
-    ("broken_late", refuse, 0.2),
+    ("napping", nap, 10.0),
+    ("refusing", refuse, 60.0),
+    ("refusing_late", refuse, 0.2),
     ("secret", keep, 10.0),
 ):
     with DAG(name, schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), catchup=False):

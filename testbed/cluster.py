@@ -1,4 +1,4 @@
-"""`airflow-abs cluster`: the whole topology of `docker-compose.yaml` as processes of this host; up, status, down."""
+"""`python -m testbed cluster`: the services of `docker-compose.yaml` as processes of this host; up, status, down."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from airflow_abs.demo.example_dags import example_dags_folder
+
 START_SECONDS = 600.0
 STOP_SECONDS = 90.0
 NOT_RUNNING = 1
 _POLL_SECONDS = 0.2
+# Where `-m testbed` is found.
+_ROOT = Path(__file__).parents[1]
 _REVIVE_SECONDS = 1.0
 
 
@@ -40,7 +44,7 @@ class ClusterOptions:
     env: tuple[tuple[str, str], ...] = ()
 
 
-def add_cluster(commands: argparse._SubParsersAction[argparse.ArgumentParser], dags_folder: Path) -> None:
+def add_cluster(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     cluster = commands.add_parser(
         "cluster",
@@ -51,7 +55,7 @@ def add_cluster(commands: argparse._SubParsersAction[argparse.ArgumentParser], d
     actions = cluster.add_subparsers(title="actions", metavar="ACTION", required=True)
     up = actions.add_parser("up", help="start everything that is not running; returns when all is healthy")
     up.add_argument("--foreground", action="store_true", help="stay, and end everything on Ctrl-C or when killed")
-    up.add_argument("--dags-folder", type=Path, default=dags_folder, help="DAG files (default: %(default)s)")
+    up.add_argument("--dags-folder", type=Path, default=example_dags_folder(), help="DAG files (default: %(default)s)")
     up.add_argument(
         "--env",
         action="append",
@@ -143,13 +147,18 @@ def _keep(folder: Path, chosen: ClusterOptions) -> int:
 
 def _start_in_background(folder: Path, chosen: ClusterOptions) -> bool:
     """Start its owner in a session of its own, show what that says, and wait until all is up; whether it is."""
-    command = [sys.executable, "-m", "airflow_abs.cli.main", "cluster", "up", "--foreground"]
+    command = [sys.executable, "-m", "testbed", "cluster", "up", "--foreground"]
     arguments = ["--folder", str(folder), "--dags-folder", str(chosen.dags_folder)]
     arguments += [word for name, value in chosen.env for word in ("--env", f"{name}={value}")]
     output = folder / "cluster.log"
     with output.open("wb") as log:
         owner = subprocess.Popen(
-            [*command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            [*command, *arguments],
+            cwd=_ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
     shown, deadline = 0, time.monotonic() + START_SECONDS
     try:
@@ -188,7 +197,7 @@ def _lock(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ClusterError(
-                f"a cluster runs in {folder} already; end it with `airflow-abs cluster down`, or name another folder"
+                f"a cluster runs in {folder} already; `python -m testbed cluster down` ends it, or name another folder"
             ) from None
         yield
 

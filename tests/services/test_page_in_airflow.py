@@ -3,29 +3,87 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from airflow_abs.demo.run_report import RunReport
 from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.runs.replayed import replay_run
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.runs.run_view import RunView
-from tests.plugins.conftest import StartRun, WatchedRun
 from tests.plugins.pages import WAIT, texts, wait_for
 from tests.recorded_runs import wide_run
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 FRAME = "iframe[title='Adaptive plan']"
+SECONDS = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """One DAG run; `plan` is the address of its tab, `page` that of the page in it."""
+
+    airflow: AirflowServices
+    dag_id: str
+    run_id: str
+
+    @property
+    def plan(self) -> str:
+        return f"{self.airflow.url}/dags/{self.dag_id}/runs/{self.run_id}/plugin/adaptive-plan"
+
+    @property
+    def page(self) -> str:
+        return f"{self.airflow.url}/adaptive_spark/plan?dag_id={self.dag_id}&run_id={self.run_id}"
+
+    def wait(self) -> str:
+        return self.airflow.api.wait_for_run(self.dag_id, self.run_id, SECONDS)
+
+
+StartRun = Callable[[str, int], WatchedRun]
+
+
+@pytest.fixture(scope="package")
+def start_run(airflow: AirflowServices, days: tuple[date, ...]) -> StartRun:
+    """Trigger a DAG for one of the days, as its schedule would at the end of that day."""
+
+    def start(dag_id: str, day: int) -> WatchedRun:
+        airflow.api.wait_for_dag(dag_id, SECONDS)
+        end = days[day] + timedelta(days=1)
+        logical_date = datetime(end.year, end.month, end.day, tzinfo=UTC)
+        return WatchedRun(airflow, dag_id, airflow.api.trigger_run(dag_id, logical_date, run_id=f"day-{day}"))
+
+    return start
+
+
+@pytest.fixture(scope="package")
+def finished(airflow: AirflowServices, daily_runs: tuple[RunReport, ...]) -> WatchedRun:
+    """The example DAG on its day with a hot customer, after two days of fewer orders."""
+    assert [run.problem for run in daily_runs] == [None] * 3
+    return WatchedRun(airflow, "daily_revenue", daily_runs[2].run_id)
+
+
+def copy_run(
+    run: WatchedRun, run_id: str, *, days: int, widened: Mapping[str, int] = MappingProxyType({})
+) -> WatchedRun:
+    """A run so many days later in Airflow's database alone: nothing of it ran, nothing is in the exchange."""
+    counts = [f"revenue.{name}.run={count}" for name, count in widened.items()]
+    script = str(Path(__file__).with_name("copy_run.py"))
+    command = [sys.executable, "-W", "ignore", script, run.dag_id, run.run_id, run_id, str(days), *counts]
+    subprocess.run(command, env=run.airflow.env, check=True)
+    return WatchedRun(run.airflow, run.dag_id, run_id)
 
 
 def open_tab(browser: Any, run: WatchedRun, address: str | None = None) -> None:
@@ -87,7 +145,7 @@ def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
     assert reasons == [region.decision.reason for region in view.regions if region.decision]
     assert any("subpartition" in chip for chip in texts(browser, ".chip.warn"))  # the hot customer is called out
     assert wait_for(browser, "document.querySelectorAll('figure').length") == 4
-    assert browser.execute_script("return document.querySelectorAll('figure:first-of-type .past').length") == 2
+    assert browser.execute_script("return document.querySelectorAll('figure:first-of-type .past').length") == 3
     browser.execute_script("scrollTo(0, 120)")
     browser.switch_to.default_content()
     browser.save_screenshot(str(screenshots / "adaptive-plan.png"))
@@ -100,7 +158,7 @@ def test_replay_gives_the_decisions_of_a_real_run(finished: WatchedRun, folder: 
 
 
 def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, folder: Path, screenshots: Path) -> None:
-    run = start_run("slow", day=1)
+    run = start_run("napping", 1)
     open_page(browser, run)
     # Before: nothing is planned, and that is said; then the graph grows without a reload.
     browser.execute_script("window.sameDocument = true")
@@ -120,7 +178,7 @@ def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, fo
     assert all(waited is not None and 0 < waited < 600 for waited in waits)
     # Who ended it, worker or triggerer, makes no difference to the link.
     for index in range(len(view.subtasks)):
-        path = f"/dags/slow/dagRuns/{run.run_id}/taskInstances/job.work.run/links"
+        path = f"/dags/napping/dagRuns/{run.run_id}/taskInstances/job.work.run/links"
         links = run.airflow.api.request("GET", path, params={"map_index": index})["extra_links"]
         assert links["Adaptive plan"] == f"{run.plan}?region=work&subtask={index}"
 
@@ -128,7 +186,7 @@ def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, fo
 @pytest.fixture(scope="package")
 def failed(start_run: StartRun) -> dict[str, WatchedRun]:
     """Two runs of the same fault side by side: noticed in the worker, and in the triggerer."""
-    runs = {place: start_run(dag_id, day=2) for place, dag_id in (("worker", "broken"), ("triggerer", "broken_late"))}
+    runs = {place: start_run(dag_id, 2) for place, dag_id in (("worker", "refusing"), ("triggerer", "refusing_late"))}
     assert {run.wait() for run in runs.values()} == {"failed"}
     return runs
 
@@ -211,15 +269,12 @@ def test_an_earlier_run_is_one_click_away(browser: Any, finished: WatchedRun) ->
     browser.execute_script(
         "document.querySelector('figure .past:not(.current)').dispatchEvent(new MouseEvent('click'))"
     )
-    wait_for(browser, "location.search.includes('run_id=day-1')")
+    wait_for(browser, f"location.search.includes('run_id=demo__') && !location.search.includes('{finished.run_id}')")
 
 
-def test_a_run_whose_data_is_gone_says_what_is_missing(browser: Any, start_run: StartRun, folder: Path) -> None:
-    run = start_run("daily_revenue", day=0)
-    assert run.wait() == "success"
-    shutil.rmtree(folder / "exchange" / run.dag_id / run.run_id)
-    open_page(browser, run)
-    assert f"{folder}/exchange/daily_revenue/day-0/revenue/plan.json" in texts(browser, ".missing p")[0]
+def test_a_run_whose_data_is_gone_says_what_is_missing(browser: Any, finished: WatchedRun, folder: Path) -> None:
+    open_page(browser, copy_run(finished, "gone", days=2000))
+    assert f"{folder}/exchange/daily_revenue/gone/revenue/plan.json" in texts(browser, ".missing p")[0]
     assert "no longer holds this run" in texts(browser, ".missing .hint")[0]
 
 
@@ -228,12 +283,10 @@ def test_a_thousand_subtasks_come_through_the_api_server(
 ) -> None:
     """Rows of the database and files of the exchange, none of which anybody has read before. How long it took is kept
     beside the screenshots; it says as much about the machine as about the page."""
-    airflow, counts = finished.airflow, {"orders": 1000, "customers": 1, "enriched": 1000, "by_region": 2}
-    widened = [f"revenue.{name}.run={count}" for name, count in counts.items()]
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("copy_run.py"))]
-    subprocess.run([*command, finished.dag_id, finished.run_id, "wide", *widened], env=airflow.env, check=True)
-    wide_run(JobFolder(folder / "exchange", finished.dag_id, "wide", "revenue"), 1000).run()
-    open_page(browser, WatchedRun(airflow, finished.dag_id, "wide"))
+    counts = {"orders": 1000, "customers": 1, "enriched": 1000, "by_region": 2}
+    run = copy_run(finished, "wide", days=1000, widened=counts)
+    wide_run(JobFolder(folder / "exchange", run.dag_id, run.run_id, "revenue"), 1000).run()
+    open_page(browser, run)
     wait_for(browser, "performance.getEntriesByName('drawn').length")
     for name, count in counts.items():
         cells = f"document.querySelectorAll('[data-region={name}] .cell.done').length"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from testbed.topology_place import DONE, HEALTHY, OUR_IMAGE, TRIGGERERS, Condition, Limits, Place, Service, curl
+from testbed.topology.place import DONE, HEALTHY, OUR_IMAGE, TRIGGERERS, Condition, Limits, Place, Service, curl
 
 CELERY_WORKER = (
     *("airflow", "celery", "worker", "--skip-serve-logs"),
