@@ -116,6 +116,7 @@ class RecordedRun:
             decision=decision,
             files={key: found for key, found in files.items() if found},
             producers=producers,
+            producer_decisions={region: self.stored[region].digest for region in producers},
             measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
             measured_at=self._measured_at(planned),
         )

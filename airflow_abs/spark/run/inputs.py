@@ -84,7 +84,7 @@ class InputCheck:
         return bool(found)
 
     def _read_manifests(self, region: str, count: int) -> list[Manifest | StoredFileError]:
-        decision = self.spec.stored.producer_decisions.get(region)
+        decision = self.spec.stored.producer_decisions[region]
 
         def read(index: int) -> Manifest | StoredFileError:
             try:
@@ -129,7 +129,7 @@ def files_read(spec: SubtaskSpec, inputs: Inputs) -> list[ResultFile]:
 def _read(spec: SubtaskSpec, inputs: Inputs) -> Iterator[tuple[Manifest, str, ResultFile]]:
     for entry in spec.region.inputs:
         for manifest in spec.manifests(entry, inputs):
-            result = manifest.results[entry.result]
+            result = manifest.result(entry.result)
             span = spec.wanted(entry) or IndexRange(0, result.subpartitions)
             for file in files_for_range(result, span):
                 yield manifest, entry.result, file

@@ -79,6 +79,7 @@ class SubtaskSpec:
         """
         plan = read_plan(folder)
         stored = read_decision(folder, attempt.region, digest=attempt.decision)
+        stored.check_fits(plan.region(attempt.region), str(folder.decision_path(attempt.region)))
         return cls(folder, attempt.index, plan, plan.region(attempt.region), stored, memory_failures)
 
     @property
@@ -166,7 +167,7 @@ class SubtaskSpec:
         for entry in self.region.inputs:
             if not entry.is_broadcast:
                 read = self.manifests(entry, inputs)
-                sizes = bytes_by_subpartition(manifest.results[entry.result] for manifest in read)
+                sizes = bytes_by_subpartition(manifest.result(entry.result) for manifest in read)
                 totals = [total + size for total, size in zip(totals, sizes[span.start : span.stop], strict=True)]
         return [0 if span.start + index in self.left_out else total for index, total in enumerate(totals)]
 
@@ -262,7 +263,7 @@ class AttemptWork:
         return select_columns(relation, [field["name"] for field in json.loads(source.schema)["fields"]])
 
     def _read_input(self, entry: PlannedInput, step: PlannedStep, piece: Piece) -> Relation:
-        results = [manifest.results[entry.result] for manifest in self.spec.manifests(entry, self.inputs)]
+        results = [manifest.result(entry.result) for manifest in self.spec.manifests(entry, self.inputs)]
         relation = self._read_results(results, None if entry.is_broadcast else piece.subpartitions)
         return coalesce(relation, 1) if step.shuffles and self.spec.runs_on_one_core else relation
 
