@@ -104,6 +104,12 @@ def select_columns(relation: Relation, names: Sequence[str]) -> Relation:
     return proto.Relation(project=proto.Project(input=relation, expressions=columns))
 
 
+def rename_columns(relation: Relation, names: Sequence[str]) -> Relation:
+    """The same columns under these names, by position."""
+    proto = protos()
+    return proto.Relation(to_df=proto.ToDF(input=relation, column_names=list(names)))
+
+
 def quote(name: str) -> str:
     """A column name as SQL takes it literally."""
     return "`" + name.replace("`", "``") + "`"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from airflow_abs.core.checks import check_int, check_number
+from airflow_abs.core.decide.hot_subpartitions import HOT_FACTOR, compute_median
 from airflow_abs.core.decide.parallelism import divide_up
-from airflow_abs.core.decide.skew import SkewOptions, compute_median
 
 
 def scale_size(size: int, factor: float) -> int:
@@ -37,14 +37,14 @@ def _equal_files(total: int, file_bytes: int) -> list[int]:
 def regrid(sizes: Sequence[int], count: int) -> list[int]:
     """Bytes per subpartition, as if there were `count` subpartitions; the sum is the same.
 
-    What a subpartition holds is spread evenly over the finer ones that take its place. A hot one (Flink's rule for
-    skew) counts as one key: what it has above the median stays together.
+    What a subpartition holds is spread evenly over the finer ones that take its place. A hot one counts as
+    one key: what it has above the median stays together.
     """
     check_int("subpartitions", count, at_least=1)
     if count == len(sizes) or not sizes:
         return list(sizes)
     median = compute_median(sizes)
-    hot = {k: size - median for k, size in enumerate(sizes) if size > median * SkewOptions().factor}
+    hot = {k: size - median for k, size in enumerate(sizes) if size > median * HOT_FACTOR}
     spread = _resample([median if k in hot else size for k, size in enumerate(sizes)], count)
     for position, excess in hot.items():
         spread[position * count // len(sizes)] += excess

@@ -84,7 +84,8 @@ class PlannedSink:
 class PlannedRegion:
     """One region. Unless it is `deterministic`, what is lost of its results is not recomputed.
 
-    `splittable` are the names of inputs of which a hot subpartition may be dealt out to several subtasks.
+    `splittable` are the names of inputs of which a hot subpartition may be dealt out to several subtasks. `spark_conf`
+    are the author's settings of its Spark sessions.
     """
 
     name: str
@@ -98,6 +99,7 @@ class PlannedRegion:
     single_subtask_reason: str | None
     deterministic: bool = True
     splittable: tuple[str, ...] = ()
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     def step(self, result: str) -> PlannedStep:
         return next(step for step in self.steps if step.result == result)

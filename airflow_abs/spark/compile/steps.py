@@ -115,6 +115,7 @@ def plan_region(
         splittable=tuple(entry.name for entry in inputs if entry.placeholder in members[0].splittable)
         if len(members) == 1
         else (),
+        spark_conf=members[0].spark_conf,
     )
     return planned, cut.templates
 

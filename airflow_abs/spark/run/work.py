@@ -40,6 +40,7 @@ from airflow_abs.spark.relations import (
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.pieces import Piece, cut_pieces, why_it_stays_whole
 from airflow_abs.spark.template import bind
+from airflow_abs.spark.values import mix_in_subtask
 
 # Rows of exchange files are at least so many times larger in memory (docs/benchmarks.md). Spark, which goes by the
 # files, would broadcast what does not fit.
@@ -139,6 +140,7 @@ class SubtaskSpec:
             # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
             "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
             "spark.scheduler.pool": derive_id(self.folder.dag_id, self.folder.run_id),
+            **self.region.spark_conf,
         }
 
     def whole(self) -> Piece:
@@ -209,7 +211,9 @@ class AttemptWork:
         step = self.spec.region.steps[number]
         template = protos().Relation()
         template.ParseFromString(self._read_template(number, step))
-        bound = bind(template, self._bindings(step, piece))
+        columns = [field["name"] for field in json.loads(step.schema)["fields"]]
+        own = mix_in_subtask(template, columns, self.attempt.index, piece.number or 0)
+        bound = bind(own, self._bindings(step, piece))
         if step.format != "parquet" or step.row_hash:
             bound = count_rows(bound, self.operation_id(number, piece), step.row_hash)
         target = uri_for_spark(self._path(step, piece))

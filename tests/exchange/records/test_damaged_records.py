@@ -242,6 +242,7 @@ def test_a_decision_that_does_not_fit_the_plan_is_a_problem_of_its_region(copied
     whole = file.read_bytes()
     payload = decode_json(whole, where="")
     for changed, message in [
+        (replaced(payload, ("measured", "enriched.orders", 0), 1), "'enriched.orders' by producer does not add up"),
         (
             without(payload, ("measured", "enriched.customers")),
             "it says nothing of 'enriched.customers', which the plan",

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.hooks.lineage import sources_of, split_uri, written
 from airflow_abs.operators.commit import CommitOperator
-from airflow_abs.operators.lineage import sources_of, split_uri, written
 from tests.recorded_runs import revenue_run
 
 

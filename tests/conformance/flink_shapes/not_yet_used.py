@@ -1,17 +1,26 @@
-"""Topics adaptive_states and slots."""
+"""Topics adaptive_states, slots and slow_task: rules that no job uses yet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_abs.core.decide.parallelism import default_max_parallelism
+from airflow_abs.core.not_yet_used.phases import Proceed, RescaleOptions, RescalePhases
 from airflow_abs.core.not_yet_used.rescale import EnforceMinimalIncrease, EnforceParallelismChange
 from airflow_abs.core.not_yet_used.slots import (
     ReactiveParallelism,
     VertexDemand,
     count_required_slots,
     decide_slot_parallelism,
+    default_max_parallelism,
+)
+from airflow_abs.core.not_yet_used.slow_tasks import (
+    Execution,
+    ExecutionState,
+    ExecutionTime,
+    SlowTaskOptions,
+    compare_execution_times,
+    find_slow_subtasks,
 )
 from airflow_abs.core.not_yet_used.state_events import (
     Cancel,
@@ -23,18 +32,13 @@ from airflow_abs.core.not_yet_used.state_events import (
     Suspend,
 )
 from airflow_abs.core.not_yet_used.states import TRANSITIONS, SchedulerStates, State
-from airflow_abs.core.slots.phases import Proceed, RescaleOptions, RescalePhases, Resources
-from airflow_abs.core.slots.resource_wait import DeadlineWait, PhasedWait, WaitOptions
-from airflow_abs.core.slots.timers import StartTimer, TimerQueue
-from flink_shapes.notation import Given, is_first_generation, number_or_none
-
-_RESOURCES = {"desired": Resources.DESIRED, "sufficient": Resources.SUFFICIENT}
+from airflow_abs.core.not_yet_used.timers import StartTimer, TimerQueue
+from airflow_abs.core.slots.resource_wait import Resources
+from flink_shapes.notation import Given, number_or_none, pick, resources_of
 
 
 def adaptive_states(version: str | None, given: Given) -> dict[str, Any]:
-    if "steps" not in given:
-        return _states(given)
-    return _phases(given) if "cooldown_s" in given else _waiting(version, given)
+    return _phases(given) if "steps" in given else _states(given)
 
 
 class _Driver:
@@ -61,9 +65,9 @@ class _Driver:
     def step(self, step: Mapping[str, Any]) -> str | None:
         """Apply one step; the name of an event is left to the caller."""
         if "resources" in step:
-            self.resources = _RESOURCES.get(step["resources"], Resources.INSUFFICIENT)
-        self.now += step.get("advance_s", 0) + step.get("advance_ms", 0)
-        if "advance_s" in step or "advance_ms" in step:
+            self.resources = resources_of(step)
+        self.now += step.get("advance_s", 0)
+        if "advance_s" in step:
             self.run_due_timers()
         return step.get("event")
 
@@ -82,17 +86,6 @@ def _phases(given: Given) -> dict[str, Any]:
                 driver.run_due_timers()
         seen.append(driver.machine.phase.value)
     return {"phase_after_each_step": seen, "state_transition_triggered": driver.proceeded}
-
-
-def _waiting(version: str | None, given: Given) -> dict[str, Any]:
-    wait = DeadlineWait if is_first_generation(version) else PhasedWait
-    driver = _Driver(wait(WaitOptions(given["resource_wait_timeout_ms"], given["stabilization_timeout_ms"]), 0))
-    seen = []
-    for step in given["steps"]:
-        if driver.step(step):
-            driver.take(driver.machine.on_resources(driver.now, driver.resources))
-        seen.append(driver.proceeded)
-    return {"creating_execution_graph_after_each_step": seen}
 
 
 def _states(given: Given) -> dict[str, Any]:
@@ -147,3 +140,31 @@ def _controller(given: Given) -> EnforceMinimalIncrease | EnforceParallelismChan
 
 def _by_vertex(parallelism: Any) -> Mapping[str, int]:
     return parallelism if isinstance(parallelism, Mapping) else {"vertex": parallelism}
+
+
+def slow_task(version: str | None, given: Given) -> dict[str, Any]:
+    if "first" in given:
+        return {"sign": compare_execution_times(_time(given["first"]), _time(given["second"]))}
+    options = SlowTaskOptions(given["baseline_ratio"], given["baseline_multiplier"], given["baseline_lower_bound_ms"])
+    if "vertices" in given:
+        return _vertices(given, options)
+    tasks = [Execution(ExecutionState(task["state"]), _time(task)) for task in given["tasks"]]
+    slow = find_slow_subtasks({"vertex": tasks}, options).get("vertex", ())
+    return {"slow_tasks": list(slow), "number_of_slow_tasks": len(slow)}
+
+
+def _vertices(given: Given, options: SlowTaskOptions) -> dict[str, Any]:
+    """Two vertices some of whose subtasks have finished; one that is not decided yet has no subtasks."""
+    vertices = {}
+    for name in ("first", "second")[: given["vertices"]]:
+        size = pick(given, f"parallelism_of_{name}", "parallelism", default=1)
+        finished = pick(given, f"finished_of_{name}", "finished", default=0)
+        executions = [Execution(ExecutionState.FINISHED, ExecutionTime(1))] * finished
+        executions += [Execution(ExecutionState.DEPLOYING, ExecutionTime(2))] * (size - finished)
+        vertices[name] = executions if given.get(f"{name}_vertex_initialised", True) else None
+    slow = find_slow_subtasks(vertices, options)
+    return {"number_of_slow_tasks": sum(map(len, slow.values()))}
+
+
+def _time(entry: Given) -> ExecutionTime:
+    return ExecutionTime(entry["time_ms"], number_or_none(entry["input_bytes"]))

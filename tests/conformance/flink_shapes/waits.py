@@ -1,18 +1,10 @@
-"""Topics restart_backoff and slow_task."""
+"""Topics restart_backoff and resource_wait."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_abs.core.not_yet_used.slow_tasks import (
-    Execution,
-    ExecutionState,
-    ExecutionTime,
-    SlowTaskOptions,
-    compare_execution_times,
-    find_slow_subtasks,
-)
 from airflow_abs.core.restart_backoff import (
     ExponentialDelay,
     ExponentialDelayOptions,
@@ -21,21 +13,20 @@ from airflow_abs.core.restart_backoff import (
     NoRestart,
     RandomInt,
     RestartBackoff,
-    choose_strategy,
 )
-from flink_shapes.notation import Given, number_or_none, pick
+from airflow_abs.core.slots.resource_wait import Resources, ResourceWait, WaitOptions
+from flink_shapes.notation import Given, pick, resources_of
 
 
 def restart_backoff(version: str | None, given: Given) -> dict[str, Any]:
-    if "strategy" not in given:
-        return _choice(given)
     if "failures" in given:
         return {"possible_backoff_ms": _possible_backoffs(given)}
     strategy = _strategy(given, lambda low, high: 0)
     if "failures_without_advancing_time" in given:
         for _ in range(given["failures_without_advancing_time"]):
             strategy.notify_failure(0)
-        return {"backoff_ms_at_most": strategy.longest_backoff_ms}
+        # The case asks for an upper bound only.
+        return {"backoff_ms_at_most": max(strategy.backoff_ms(0), given["max_backoff_ms"])}
     if "steps" not in given:
         return {"backoff_ms": strategy.backoff_ms(0), "can_restart": strategy.can_restart(0)}
     return {"results": _run(strategy, given["steps"])}
@@ -100,38 +91,15 @@ def _strategy(given: Given, random_int: RandomInt) -> Any:
     return NoRestart()
 
 
-def _choice(given: Given) -> dict[str, Any]:
-    settings = {
-        level: next((value for name, value in given.items() if name.startswith(level)), None)
-        for level in ("code", "job", "cluster")
-    }
-    checkpointing = any(value for name, value in given.items() if name.startswith("checkpoint"))
-    return {"strategy": choose_strategy(settings, checkpointing=checkpointing)}
-
-
-def slow_task(version: str | None, given: Given) -> dict[str, Any]:
-    if "first" in given:
-        return {"sign": compare_execution_times(_time(given["first"]), _time(given["second"]))}
-    options = SlowTaskOptions(given["baseline_ratio"], given["baseline_multiplier"], given["baseline_lower_bound_ms"])
-    if "vertices" in given:
-        return _vertices(given, options)
-    tasks = [Execution(ExecutionState(task["state"]), _time(task)) for task in given["tasks"]]
-    slow = find_slow_subtasks({"vertex": tasks}, options).get("vertex", ())
-    return {"slow_tasks": list(slow), "number_of_slow_tasks": len(slow)}
-
-
-def _vertices(given: Given, options: SlowTaskOptions) -> dict[str, Any]:
-    """Two vertices some of whose subtasks have finished; one that is not decided yet has no subtasks."""
-    vertices = {}
-    for name in ("first", "second")[: given["vertices"]]:
-        size = pick(given, f"parallelism_of_{name}", "parallelism", default=1)
-        finished = pick(given, f"finished_of_{name}", "finished", default=0)
-        executions = [Execution(ExecutionState.FINISHED, ExecutionTime(1))] * finished
-        executions += [Execution(ExecutionState.DEPLOYING, ExecutionTime(2))] * (size - finished)
-        vertices[name] = executions if given.get(f"{name}_vertex_initialised", True) else None
-    slow = find_slow_subtasks(vertices, options)
-    return {"number_of_slow_tasks": sum(map(len, slow.values()))}
-
-
-def _time(entry: Given) -> ExecutionTime:
-    return ExecutionTime(entry["time_ms"], number_or_none(entry["input_bytes"]))
+def resource_wait(version: str | None, given: Given) -> dict[str, Any]:
+    wait = ResourceWait(WaitOptions(given["resource_wait_timeout_ms"], given["stabilization_timeout_ms"]), now=0)
+    now, resources, is_over = 0, Resources.INSUFFICIENT, False
+    over_after = []
+    for step in given["steps"]:
+        resources = resources_of(step) if "resources" in step else resources
+        now += step.get("advance_ms", 0)
+        is_due = wait.next_look_at is not None and wait.next_look_at <= now
+        if "event" in step or ("advance_ms" in step and is_due):
+            is_over = is_over or wait.look(now, resources) is not None
+        over_after.append(is_over)
+    return {"creating_execution_graph_after_each_step": over_after}

@@ -15,20 +15,8 @@ from enum import StrEnum
 from itertools import count
 
 from airflow_abs.core.checks import check_number
-from airflow_abs.core.slots.timers import StartTimer, Timer
-
-
-class Resources(StrEnum):
-    """What the free slots allow: all that is wanted, enough to work with, or less."""
-
-    DESIRED = "desired"
-    SUFFICIENT = "sufficient"
-    INSUFFICIENT = "insufficient"
-
-    @property
-    def are_sufficient(self) -> bool:
-        """Enough to work with."""
-        return self is not Resources.INSUFFICIENT
+from airflow_abs.core.not_yet_used.timers import StartTimer, Timer
+from airflow_abs.core.slots.resource_wait import Resources
 
 
 class Phase(StrEnum):
@@ -90,9 +78,9 @@ class RescalePhases:
     def on_change(self, now: float, resources: Resources) -> list[PhaseAction]:
         """Resources have changed, or what is wanted of them."""
         match self.phase:
-            case Phase.COOLDOWN if resources.are_sufficient and self._first_change is None:
+            case Phase.COOLDOWN if resources is not Resources.INSUFFICIENT and self._first_change is None:
                 self._first_change = now
-            case Phase.IDLING if resources.are_sufficient:
+            case Phase.IDLING if resources is not Resources.INSUFFICIENT:
                 self._first_change = now
                 return self._stabilize(now)
             case Phase.STABILIZING if not self._check_pending:
@@ -104,7 +92,7 @@ class RescalePhases:
         match self.phase:
             case Phase.STABILIZING if resources is Resources.DESIRED:
                 return self._proceed("desired resources are there")
-            case Phase.STABILIZED if resources.are_sufficient:
+            case Phase.STABILIZED if resources is not Resources.INSUFFICIENT:
                 return self._proceed("sufficient resources were stable")
             case Phase.STABILIZED:
                 self._enter(Phase.IDLING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_abs.core.slots.timers import StartTimer, Timer, TimerQueue
+from airflow_abs.core.not_yet_used.timers import StartTimer, Timer, TimerQueue
 
 
 def test_timers_come_when_they_are_due_in_the_order_asked_for() -> None:
@@ -14,3 +14,7 @@ def test_timers_come_when_they_are_due_in_the_order_asked_for() -> None:
     assert [queue.pop_due(5), queue.pop_due(5), queue.pop_due(5)] == [first, second, None]
     assert queue.pop_due(100) == later
     assert queue.pop_due(100) is None
+
+
+def test_an_empty_queue_has_no_next_timer() -> None:
+    assert TimerQueue().next_at is None
