@@ -10,12 +10,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from airflow_abs.exchange.errors import TargetExistsError
 from airflow_abs.exchange.records.manifest import Manifest
 from airflow_abs.exchange.records.paths import JobFolder, is_hidden
 from airflow_abs.exchange.records.reading import Count, as_record
+from airflow_abs.exchange.sources.files import WRITE_MODES, WriteMode
 from airflow_abs.exchange.storage.locations import ExchangePath
 
 RECORD_NAME = "_airflow_abs_commit"
@@ -23,8 +24,8 @@ SUCCESS_NAME = "_SUCCESS"
 INTENT_NAME = "_airflow_abs_intent"
 OWN_NAMES = frozenset({RECORD_NAME, SUCCESS_NAME, INTENT_NAME})
 
-CommitMode = Literal["overwrite", "append", "error"]
-MODES = ("overwrite", "append", "error")
+CommitMode = WriteMode
+MODES = WRITE_MODES
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ def _check_file(file: ResultFile, result: str, subpartitions: int, where: str) -
     try:
         relative_parts(file.path)
     except DamagedFileError as error:
-        raise DamagedFileError(f"{where}: {error}", path=where) from error
+        refuse(where, str(error))
     if (stop := file.first + len(file.subpartition_bytes)) > subpartitions:
         sizes = f"[{file.first}, {stop}), expected some of [0, {subpartitions})"
         refuse(where, f"{file.path} of result {result} has sizes of subpartitions {sizes}")

@@ -1,7 +1,7 @@
 """Execute one Spark Connect operation, awaited from anywhere: by whoever sends the identical request.
 
-To send the same plan under the same ids again attaches to what is running there (or has ended) and replays its
-answers, so nobody who sends has to know whether another process has sent before.
+To send the same plan under the same ids again attaches to what is running there (or has ended) and gives its
+answers again, so nobody who sends has to know whether another process has sent before.
 """
 
 from __future__ import annotations

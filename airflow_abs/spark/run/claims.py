@@ -1,4 +1,4 @@
-"""The claim on a lost partition: one reader recomputes it while the others wait for its new manifest.
+"""The claim on lost results: one reader recomputes a subtask's while the others wait for its new manifest.
 
     look: has somebody written a new manifest?  --yes-->  nothing to do
        | no
@@ -33,7 +33,7 @@ from airflow_abs.exchange.records.recovery_claim import (
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import TransientSparkError
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
-from airflow_abs.spark.run.inputs import LostPartition
+from airflow_abs.spark.run.inputs import LostResults
 from airflow_abs.spark.run.rounds import number_to_start
 
 log = logging.getLogger(__name__)
@@ -42,9 +42,7 @@ _POLL_SECONDS = 0.5
 _WAIT_SECONDS = 3600.0
 
 
-async def claim_lost(
-    connection: Connection, folder: JobFolder, owner: str, lost: LostPartition
-) -> RecoveryClaim | None:
+async def claim_lost(connection: Connection, folder: JobFolder, owner: str, lost: LostResults) -> RecoveryClaim | None:
     """The right to recompute what is lost; None when somebody else has done it, which this waits for.
 
     What a holder that vanished left running on Spark is stopped.
@@ -125,7 +123,7 @@ class ClaimLedger:
         self.claim = renew_claim(self.folder, self.claim, time.time())
 
 
-def _is_replaced(folder: JobFolder, lost: LostPartition) -> bool:
+def _is_replaced(folder: JobFolder, lost: LostResults) -> bool:
     try:
         manifest = read_manifest(folder, lost.region, lost.index, decision=lost.decision)
     except (MissingFileError, DamagedFileError):
@@ -133,7 +131,7 @@ def _is_replaced(folder: JobFolder, lost: LostPartition) -> bool:
     return lost.manifest is None or manifest.attempt != lost.manifest.attempt
 
 
-async def _stop_stale(connection: Connection, folder: JobFolder, lost: LostPartition, attempt: int | None) -> None:
+async def _stop_stale(connection: Connection, folder: JobFolder, lost: LostResults, attempt: int | None) -> None:
     if attempt is not None:
         stale = SubtaskAttempt(lost.region, lost.index, attempt, lost.decision)
         await interrupt_attempt(connection, folder, stale)

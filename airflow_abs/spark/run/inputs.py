@@ -19,7 +19,7 @@ _READ_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class LostPartition:
+class LostResults:
     """What is lost of one subtask's results. Without a manifest all of it is.
 
     `files` says by path what is wrong; `bytes` is the size that they had.
@@ -57,7 +57,7 @@ class InputCheck:
     spec: SubtaskSpec
     suspects: set[str] = field(default_factory=set)
 
-    def look(self) -> tuple[Inputs, list[LostPartition]]:
+    def look(self) -> tuple[Inputs, list[LostResults]]:
         """The manifests of all producers, and what is lost; the first is complete only if the second is empty.
 
         Raises:
@@ -65,7 +65,7 @@ class InputCheck:
             ExchangeUnreachableError: the storage does not answer.
         """
         inputs: dict[str, Sequence[Manifest]] = {}
-        lost: list[LostPartition] = []
+        lost: list[LostResults] = []
         for region, count in self.spec.stored.producers.items():
             found = self._read_manifests(region, count)
             inputs[region] = [manifest for manifest in found if isinstance(manifest, Manifest)]
@@ -95,11 +95,11 @@ class InputCheck:
         with ThreadPoolExecutor(min(_READ_THREADS, count), thread_name_prefix="read-manifest") as pool:
             return list(pool.map(read, range(count)))
 
-    def _without_manifest(self, region: str, index: int, error: StoredFileError) -> LostPartition:
+    def _without_manifest(self, region: str, index: int, error: StoredFileError) -> LostResults:
         decision = self.spec.stored.producer_decisions[region]
-        return LostPartition(region, index, decision, None, (), {error.path: "has no manifest that can be read"}, 0)
+        return LostResults(region, index, decision, None, (), {error.path: "has no manifest that can be read"}, 0)
 
-    def _lost_files(self, inputs: Inputs) -> list[LostPartition]:
+    def _lost_files(self, inputs: Inputs) -> list[LostResults]:
         wanted = {file.path: (manifest, result, file) for manifest, result, file in _read(self.spec, inputs)}
         problems = find_lost_files(self.spec.folder, [file for _, _, file in wanted.values()])
         problems |= dict.fromkeys(self.suspects & wanted.keys() - problems.keys(), "cannot be read by Spark")
@@ -108,7 +108,7 @@ class InputCheck:
             manifest = wanted[path][0]
             by_subtask.setdefault((manifest.region, manifest.index), []).append(path)
         return [
-            LostPartition(
+            LostResults(
                 region=region,
                 index=index,
                 decision=wanted[paths[0]][0].decision,

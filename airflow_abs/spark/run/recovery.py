@@ -1,7 +1,7 @@
 """Have lost inputs again: run their producers' subtasks once more, from the stored plan, and nothing else.
 
-Whoever wants to read and finds something lost recomputes it, one reader for each lost partition while the others wait
-for its new manifest (`claims.py`). A producer's subtask is run like any other (`rounds.py`), so one whose own inputs
+Whoever wants to read and finds something lost recomputes it, one reader for each subtask whose results are lost while the others
+wait for its new manifest (`claims.py`). A producer's subtask is run like any other (`rounds.py`), so one whose own inputs
 are gone has those recomputed first, and so on up to the sources:
 
     by_region[1] looks at its inputs: enriched[0] is lost
@@ -29,7 +29,7 @@ from airflow_abs.spark.errors import InputLostError, RecomputationError
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.claims import ClaimLedger, claim_lost
 from airflow_abs.spark.run.execution import ProgressListener
-from airflow_abs.spark.run.inputs import InputCheck, LostPartition
+from airflow_abs.spark.run.inputs import InputCheck, LostResults
 from airflow_abs.spark.run.rounds import ROUNDS, run_rounds
 from airflow_abs.spark.run.work import Inputs, SubtaskSpec
 
@@ -64,14 +64,14 @@ class Recovery:
                 return inputs
             gate = asyncio.Semaphore(_AT_ONCE)
             async with _first_error(), asyncio.TaskGroup() as group:
-                for partition in lost:
-                    group.create_task(self._recover(check.spec, partition, gate))
+                for each in lost:
+                    group.create_task(self._recover(check.spec, each, gate))
         raise InputLostError(
             f"{check.spec.describe()}: input was lost {ROUNDS} times in a row, the last time of "
             f"{', '.join(map(str, lost))}; check the storage of the exchange at {self.folder.path}"
         )
 
-    async def _recover(self, reader: SubtaskSpec, lost: LostPartition, gate: asyncio.Semaphore) -> None:
+    async def _recover(self, reader: SubtaskSpec, lost: LostResults, gate: asyncio.Semaphore) -> None:
         async with gate:
             if not reader.plan.region(lost.region).deterministic:
                 raise RecomputationError(
@@ -91,7 +91,7 @@ class Recovery:
                 raise
             ledger.end(again)
 
-    async def _recompute(self, lost: LostPartition, ledger: ClaimLedger) -> int:
+    async def _recompute(self, lost: LostResults, ledger: ClaimLedger) -> int:
         """Bytes of what was lost and is there again."""
         started = time.monotonic()
         attempt = SubtaskAttempt(lost.region, lost.index, ledger.claim.attempt, lost.decision)
@@ -118,7 +118,7 @@ class Recovery:
         return again
 
 
-def _check_same(lost: LostPartition, before: Manifest, after: Manifest) -> None:
+def _check_same(lost: LostResults, before: Manifest, after: Manifest) -> None:
     for name in lost.results:
         old, new = before.results[name], after.results[name]
         if (old.rows, old.checksum) != (new.rows, new.checksum):
