@@ -22,7 +22,7 @@ from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import release_session
 from airflow_abs.spark.connect.session import open_session
-from airflow_abs.spark.run.recovery import interrupt_attempt
+from airflow_abs.spark.run.attempt import interrupt_attempt
 from airflow_abs.spark.run.release import list_attempts
 from airflow_abs.spark.server.embedded import embedded_status
 from benchmarks.cpu_time import DRIVER, difference, read_processes, seconds_by_part

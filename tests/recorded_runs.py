@@ -117,6 +117,7 @@ class RecordedRun:
             decision=decision,
             files={key: found for key, found in files.items() if found},
             producers=producers,
+            producer_decisions={region: self.stored[region].digest for region in producers},
             measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
             measured_by_producer={entry.name: entry.bytes_by_partition for entry in inputs if entry.is_rescale},
             placements={

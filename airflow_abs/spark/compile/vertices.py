@@ -20,13 +20,14 @@ from typing import Any
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.exchange.records.plan import PlannedSource
+from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.spark.compile.arguments import coerce_arguments
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
-from airflow_abs.spark.relations import SUBPARTITION, Relation
+from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
 from airflow_abs.spark.values import fix_values
 
@@ -274,9 +275,9 @@ def check_columns(vertex: str, schema: StructType) -> None:
             f"vertex {vertex!r}: its output has several columns named {', '.join(twice)}; rename or drop them, for "
             "example with join(..., on='key') instead of a column expression"
         )
-    if SUBPARTITION in schema.names:
+    if SUBPARTITION_COLUMN in schema.names:
         raise JobGraphError(
-            f"vertex {vertex!r}: its output has a column {SUBPARTITION!r}, which is reserved; rename it"
+            f"vertex {vertex!r}: its output has a column {SUBPARTITION_COLUMN!r}, which is reserved; rename it"
         )
     untyped = [entry.name for entry in schema.fields if isinstance(entry.dataType, NullType)]
     if untyped:

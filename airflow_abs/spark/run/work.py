@@ -88,6 +88,7 @@ class SubtaskSpec:
         """
         plan = read_plan(folder)
         stored = read_decision(folder, attempt.region, digest=attempt.decision)
+        stored.check_fits(plan.region(attempt.region), str(folder.decision_path(attempt.region)))
         return cls(folder, attempt.index, plan, plan.region(attempt.region), stored, memory_failures)
 
     @property
@@ -180,7 +181,7 @@ class SubtaskSpec:
         for entry in self.region.inputs:
             if entry.is_ranged:
                 read = self.files(entry, inputs)
-                sizes = bytes_by_subpartition(each.manifest.results[entry.result] for each in read)
+                sizes = bytes_by_subpartition(each.manifest.result(entry.result) for each in read)
                 totals = [total + size for total, size in zip(totals, sizes[span.start : span.stop], strict=True)]
         return [0 if span.start + index in self.left_out else total for index, total in enumerate(totals)]
 

@@ -34,7 +34,8 @@ print(sorted(name for name in sys.modules if name.split(".")[0] in heavy))
 def test_importing_our_modules_loads_neither_grpc_nor_pyspark() -> None:
     code = """
 import sys
-import airflow_abs.spark.connect.operations, airflow_abs.spark.server.embedded, airflow_abs.spark.server.embedded_keeper
+import airflow_abs.spark.connect.execute, airflow_abs.spark.connect.operations
+import airflow_abs.spark.server.embedded, airflow_abs.spark.server.embedded_keeper
 import airflow_abs.spark.connect.session, airflow_abs.spark.connect.endpoint, airflow_abs.spark.connect.classification
 heavy = ("grpc", "google", "pandas", "pyarrow", "pyspark")
 print(sorted(name for name in sys.modules if name.split(".")[0] in heavy))
