@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow_abs.demo.airflow_api import AirflowApiError, SubtaskState
 from airflow_abs.demo.services import SERVICES, AirflowServices
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.run_reading import read_decisions
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint

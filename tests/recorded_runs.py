@@ -15,6 +15,7 @@ from airflow_abs.core.decide.region_decision import (
     decide_region,
 )
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, region_options
 from airflow_abs.exchange.records.manifest import (
     MANIFEST_VERSION,
@@ -24,7 +25,6 @@ from airflow_abs.exchange.records.manifest import (
     bytes_by_file,
     bytes_by_subpartition,
 )
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import (
     JobPlan,
     PlannedInput,

@@ -14,7 +14,7 @@ from airflow_abs.operators.job_task import JobTask
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_abs.core.decide.region_decision import RegionDecision
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.settings import SECTION as PREFIX
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.task_end import succeed
 

@@ -272,7 +272,7 @@ def test_a_producer_that_was_decided_anew_is_not_read_by_an_old_decision(
 
 
 def test_ending_a_try_is_what_the_next_one_sees(tmp_path: Path) -> None:
-    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.exchange.records.tries import begin_try
 
     folder = JobFolder(tmp_path, "dag", "run", "job")

@@ -19,7 +19,7 @@ from selenium.webdriver.common.keys import Keys
 
 from airflow_abs.demo.run_report import RunReport
 from airflow_abs.demo.services import AirflowServices
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.replayed import replay_run
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.runs.run_view import RunView

@@ -14,7 +14,7 @@ import pytest
 
 from airflow_abs import Ephemeral
 from airflow_abs.demo.services import AirflowServices
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.server_record import read_server
 from airflow_abs.operators.run_server import StartServerOperator
 from airflow_abs.spark.errors import ConnectServerUnreachableError

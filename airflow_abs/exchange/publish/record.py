@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from airflow_abs.exchange.errors import TargetExistsError
+from airflow_abs.exchange.paths import JobFolder, is_hidden
 from airflow_abs.exchange.records.manifest import Manifest
-from airflow_abs.exchange.records.paths import JobFolder, is_hidden
 from airflow_abs.exchange.records.reading import Count, as_record
 from airflow_abs.exchange.sources.files import WRITE_MODES, WriteMode
 from airflow_abs.exchange.storage.locations import ExchangePath

@@ -16,7 +16,7 @@ from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, SourceInput
 from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, region_options
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.listing import SourceFile

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError
-from airflow_abs.exchange.records.paths import JobFolder, relative_parts
+from airflow_abs.exchange.paths import JobFolder, relative_parts
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_json

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_abs.core.decide.region_inputs import RegionOptions, Strategy
 from airflow_abs.core.graph.partitioning import Partitioning
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.locations import locate

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import Count, Seconds, as_record
 from airflow_abs.exchange.records.tries import next_attempt
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors

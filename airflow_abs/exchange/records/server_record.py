@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError, MissingFileError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import Count, Seconds, as_record
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_atomic, write_json

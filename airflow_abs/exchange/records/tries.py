@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
-from airflow_abs.core.decide.replay_options import ReplayOptions
+from airflow_abs.core.simulate.replay_options import ReplayOptions
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.plan import PlannedInput
 from airflow_abs.exchange.runs.run_view import RunView

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from airflow_abs.core.decide.region_decision import SubtaskAssignment
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, read_plan
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
 from airflow_abs.exchange.storage.locations import locate

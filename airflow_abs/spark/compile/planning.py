@@ -13,7 +13,7 @@ from airflow_abs.core.graph.fusing import FusedGraph, fuse_regions
 from airflow_abs.core.graph.job_graph import JobGraph, Region
 from airflow_abs.core.wording import format_bytes
 from airflow_abs.exchange.errors import ExchangeUnreachableError
-from airflow_abs.exchange.records.paths import JobFolder, uri_for_spark
+from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.sources.splits import list_splits
 from airflow_abs.exchange.storage.locations import ExchangePath, locate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.operations import derive_id, interrupt_tag
 

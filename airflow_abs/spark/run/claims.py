@@ -20,8 +20,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import read_manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.recovery_claim import (
     LEASE_SECONDS,
     RecoveryClaim,

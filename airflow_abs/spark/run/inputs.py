@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError, StoredFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, read_manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.results.lost_files import GONE, find_lost_files
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.spark.run.work import Inputs, SubtaskSpec

@@ -22,8 +22,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from airflow_abs.core.wording import format_bytes
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, write_manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import InputLostError, RecomputationError
 from airflow_abs.spark.run.attempt import SubtaskAttempt

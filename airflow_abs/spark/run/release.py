@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import count
 
 from airflow_abs.exchange.errors import MissingFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import read_decision
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import read_plan
 from airflow_abs.exchange.records.tries import read_try
 from airflow_abs.spark.connect.connection import open_connection

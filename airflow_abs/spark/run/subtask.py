@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, read_manifest, write_manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.tries import (
     TryRecord,
     begin_try,

@@ -13,6 +13,7 @@ from airflow_abs.core.decide.parallelism import divide_up
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.spark_tasks import runs_on_one_core, shuffle_partitions, source_task_bytes
 from airflow_abs.exchange.errors import DamagedFileError
+from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import (
     Manifest,
@@ -21,7 +22,6 @@ from airflow_abs.exchange.records.manifest import (
     bytes_by_subpartition,
     files_for_range,
 )
-from airflow_abs.exchange.records.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.plan import (
     JobPlan,
     PlannedInput,

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.exchange.errors import DamagedFileError, ExchangeError, StoredFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publication import read_commit
 from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.exchange.records.manifest import read_manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import read_plan, region_options
 from airflow_abs.exchange.records.recovery_claim import read_claim
 from airflow_abs.exchange.records.server_record import read_server

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import (
     Manifest,
     ResultFile,
@@ -20,7 +21,6 @@ from airflow_abs.exchange.records.manifest import (
     read_manifests,
     write_manifest,
 )
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_json
 

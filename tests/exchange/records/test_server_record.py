@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_abs.exchange.errors import DamagedFileError, ExchangeUnreachableError
-from airflow_abs.exchange.records.paths import JobFolder, escape
+from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.records.server_record import (
     RunServer,
     delete_start,

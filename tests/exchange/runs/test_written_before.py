@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from airflow_abs.cli.main import main
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publication import read_commit
 from airflow_abs.exchange.records.decisions import read_decision
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.recovery_claim import list_claims
 from airflow_abs.exchange.records.server_record import read_server
 from airflow_abs.exchange.records.tries import read_tries

@@ -17,7 +17,7 @@ from airflow_abs.exchange.runs.cleaning import find_expired, release_job
 from airflow_abs.exchange.publish.publication import StagedFile, publish, read_commit
 from airflow_abs.exchange.sources.listing import list_source_files
 from airflow_abs.exchange.storage.locations import locate
-from airflow_abs.exchange.records.paths import uri_for_spark
+from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.storage.whole_files import check_writable, read_json, write_json, write_atomic
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.subtask import SubtaskRun

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from upath import UPath
 
 from airflow_abs.exchange.errors import DamagedFileError
-from airflow_abs.exchange.records.paths import JobFolder, escape, unescape, uri_for_spark
+from airflow_abs.exchange.paths import JobFolder, escape, unescape, uri_for_spark
 
 ids = st.text(max_size=400)
 
