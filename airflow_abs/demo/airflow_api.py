@@ -69,11 +69,11 @@ Progress = Callable[[list[SubtaskState]], None]
 class AirflowApi:
     """Requests to the API server at `url` as the SimpleAuthManager's admin (all users are admins)."""
 
-    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, *, timeout: float = 120.0) -> None:
         import httpx
 
         self.url = url
-        # Loopback: a proxy from the environment would only be in the way.
+        # Loopback: a proxy from the environment would only be in the way. A busy machine may take a minute to answer.
         self._http: httpx.Client = httpx.Client(base_url=url, timeout=timeout, trust_env=False)
 
     def close(self) -> None:
