@@ -1,8 +1,8 @@
 """Have lost inputs again: run their producers' subtasks once more, from the stored plan, and nothing else.
 
-Whoever wants to read and finds something lost recomputes it, one reader for each subtask whose results are lost while the others
-wait for its new manifest (`claims.py`). A producer's subtask is run like any other (`rounds.py`), so one whose own inputs
-are gone has those recomputed first, and so on up to the sources:
+Whoever wants to read and finds something lost recomputes it, one reader for each subtask whose results are lost while
+the others wait for its new manifest (`claims.py`). That subtask is run like any other (`rounds.py`), so one whose own
+inputs are gone has those recomputed first, and so on up to the sources:
 
     by_region[1] looks at its inputs: enriched[0] is lost
       claims enriched[0], runs its rounds, which look at their inputs: orders[3] is lost
