@@ -91,3 +91,63 @@ class Family:
         assert entry.name.isidentifier(), entry.name
         assert entry.name not in {other.name for other in self.entries}, f"{entry.name} is there twice"
         self.entries.append(entry)
+
+
+def query(text: str) -> Callable[..., Any]:
+    """A transform that is SQL over its inputs by name, such as ``SELECT * FROM {o}``."""
+
+    def transform(**frames: Any) -> Any:
+        return next(iter(frames.values())).sparkSession.sql(text, **frames)
+
+    return transform
+
+
+def all_distinct(column: str) -> Check:
+    """No value twice in all subtasks, and as many rows as plain Spark gives."""
+
+    def check(found: Any, expected: Any) -> str | None:
+        values = found.column(column).to_pylist()
+        if len(values) != expected.num_rows:
+            return f"{len(values)} rows, expected {expected.num_rows}"
+        return None if len(set(values)) == len(values) else f"{len(values)} rows, {len(set(values))} distinct {column}"
+
+    return check
+
+
+def one_value(column: str) -> Check:
+    """The same value in all rows of all subtasks."""
+
+    def check(found: Any, expected: Any) -> str | None:
+        values = set(found.column(column).to_pylist())
+        if found.num_rows != expected.num_rows:
+            return f"{found.num_rows} rows, expected {expected.num_rows}"
+        return None if len(values) == 1 else f"{len(values)} values of {column}, expected one"
+
+    return check
+
+
+def in_order(column: str) -> Check:
+    """All rows, and read one subtask after the other they are in order."""
+
+    def check(found: Any, expected: Any) -> str | None:
+        values = found.column(column).to_pylist()
+        if len(values) != expected.num_rows:
+            return f"{len(values)} rows, expected {expected.num_rows}"
+        return None if values == sorted(values) else f"not in the order of {column}"
+
+    return check
+
+
+def some_of(column: str) -> Check:
+    """As many rows of plain Spark's input as it gives may differ; none twice. `column` identifies a row."""
+
+    def check(found: Any, expected: Any) -> str | None:
+        values = found.column(column).to_pylist()
+        return None if len(set(values)) == len(values) else f"{len(values)} rows, {len(set(values))} distinct {column}"
+
+    return check
+
+
+def as_many_rows(found: Any, expected: Any) -> str | None:
+    """Which rows is open, how many is not."""
+    return None if found.num_rows == expected.num_rows else f"{found.num_rows} rows, expected {expected.num_rows}"

@@ -179,10 +179,10 @@ def _is_error(found: Any) -> bool:
 
 
 def _named(entry: Entry) -> Callable[..., Any]:
-    """The vertex's own source is always handed in by position."""
-    if entry.source is None or len(entry.inputs) == 1:
+    """A vertex gets its own source under one name, or by position."""
+    own = next((name for name, each in entry.inputs.items() if each.partitioning is None), None)
+    if own is None:
         return entry.transform
-    own = next(name for name, each in entry.inputs.items() if each.partitioning is None)
 
     def transform(source: Any, **others: Any) -> Any:
         return entry.transform(**{own: source}, **others)
