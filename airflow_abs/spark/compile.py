@@ -48,7 +48,7 @@ class CompiledVertex:
 
     `inputs` are blocking inputs by placeholder; `local` are outputs of vertices of the same region that are written to
     files first. Inputs passed on inside the region are part of the relation. `splittable` are placeholders of inputs
-    of which a hot subpartition may be dealt out.
+    of which a hot subpartition may be dealt out. `call_sites` are lines of the author's code by plan id of relations.
     """
 
     name: str
@@ -60,6 +60,7 @@ class CompiledVertex:
     local: Mapping[str, str]
     sink: Files | None
     splittable: frozenset[str] = frozenset()
+    call_sites: Mapping[int, str] = field(default_factory=dict)
 
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:
@@ -95,6 +96,7 @@ class _VertexCompilation:
     numbers: count[int]
     frames: dict[str, DataFrame] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
+    call_sites: Mapping[int, str] = field(default_factory=dict)
 
     def run(self, program: VertexProgram) -> CompiledVertex:
         sources = (self._add_source(program.name, program.source),) if program.source is not None else ()
@@ -114,7 +116,9 @@ class _VertexCompilation:
         splittable: frozenset[str] = frozenset()
         if program.join is not None:
             splittable = find_splittable(self.session, program.name, relation, program.join)
-        return CompiledVertex(program.name, output, relation, schema, sources, inputs, local, program.sink, splittable)
+        return CompiledVertex(
+            program.name, output, relation, schema, sources, inputs, local, program.sink, splittable, self.call_sites
+        )
 
     def _add_source(self, vertex: str, files: Files) -> PlannedSource:
         schema = read_source_schema(self.session, vertex, files)
@@ -134,7 +138,9 @@ class _VertexCompilation:
             return only
         frames = dict(self.frames)
         positional = (frames.pop(SOURCE),) if set(frames) == {SOURCE} else ()
-        with no_execution(self.session, program.name):
+        from airflow_abs.spark.proof.call_sites import recorded_call_sites  # the proof reads compiled vertices
+
+        with no_execution(self.session, program.name), recorded_call_sites() as self.call_sites:
             try:
                 output = program.transform(*positional, **frames, **program.kwargs)
             except Exception as error:
