@@ -32,6 +32,7 @@ from airflow_abs.spark.relations import (
     select_columns,
     write_files,
 )
+from airflow_abs.spark.sql_views import rename_views
 from airflow_abs.spark.template import bind
 
 # Rows of exchange files are at least so many times larger in memory (docs/benchmarks.md). Spark, which goes by the
@@ -202,6 +203,7 @@ class AttemptWork:
         template = protos().Relation()
         template.ParseFromString(self._read_template(number, step))
         bound = bind(template, self._bindings(step, piece))
+        rename_views(bound, self.operation_id(number, piece).replace("-", ""))
         if step.format != "parquet" or step.row_hash:
             bound = count_rows(bound, self.operation_id(number, piece), step.row_hash)
         target = uri_for_spark(self._path(step, piece))

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.core.job_graph import JobVertex, build_job_graph
+from airflow_abs.core.job_graph import JobGraph, JobVertex, build_job_graph
 from airflow_abs.exchange.files import Files
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.spark.compile import VertexProgram
+from airflow_abs.spark.compile import VertexProgram, compile_vertices
 from airflow_abs.spark.endpoint import ConnectEndpoint
+from airflow_abs.spark.proof import prove_vertices
 from airflow_abs.spark.release import release_sessions
 from airflow_abs.spark.session import open_session
 from airflow_abs.testing.job_run import JobRun
@@ -89,8 +90,23 @@ class Bench:
             frames = {name: session.read.parquet(self.files(each.table).uri) for name, each in entry.inputs.items()}
             return entry.transform(**frames).toArrow()
 
+    def judge(self, entry: Entry) -> None:
+        """Compile and prove the entry alone.
+
+        Raises:
+            JobGraphError: it is refused.
+        """
+        graph, programs = self._declare([entry])
+        with open_session(self.endpoint) as session:
+            prove_vertices(session, graph, compile_vertices(session, graph, programs))
+
     def plan(self, run_id: str, entries: Sequence[Entry]) -> JobRun:
         """One job of all these entries, each a vertex that nobody reads."""
+        graph, programs = self._declare(entries)
+        folder = JobFolder(self.folder / "exchange", "proof", run_id, "corpus")
+        return JobRun.planned(self.endpoint, folder, graph, programs, OPTIONS)
+
+    def _declare(self, entries: Sequence[Entry]) -> tuple[JobGraph, dict[str, VertexProgram]]:
         tables = sorted({each.table for entry in entries for each in entry.inputs.values() if each.partitioning})
         vertices = [JobVertex(name, has_source=True) for name in tables]
         vertices += [JobVertex(entry.name, has_source=entry.source is not None) for entry in entries]
@@ -100,9 +116,7 @@ class Bench:
         for entry in entries:
             files = self.files(entry.source) if entry.source is not None else None
             programs[entry.name] = VertexProgram(entry.name, _named(entry), {}, files)
-        return JobRun.planned(
-            self.endpoint, JobFolder(self.folder / "exchange", "proof", run_id, "corpus"), graph, programs, OPTIONS
-        )
+        return graph, programs
 
 
 def run_corpus(bench: Bench, entries: Sequence[Entry], parallelisms: Sequence[int] = PARALLELISMS) -> list[Verdict]:
@@ -112,11 +126,11 @@ def run_corpus(bench: Bench, entries: Sequence[Entry], parallelisms: Sequence[in
         CorpusError: plain Spark itself does not run an entry.
     """
     with open_session(bench.endpoint), _by_value(entries):  # held open, so that pyspark stays in Connect mode
-        expected = _each(lambda entry: bench.expect(entry), entries)
+        expected = _each(bench.expect, entries)
         broken = {entry.name: found for entry, found in zip(entries, expected, strict=True) if _is_error(found)}
         if broken:
             raise CorpusError(f"plain Spark itself does not run {broken}; correct these entries")
-        refusals = _each(lambda entry: bench.plan(f"alone {entry.name}", [entry]) and None, entries)
+        refusals = _each(bench.judge, entries)
         verdicts = {
             entry.name: _refused(entry, found)
             for entry, found in zip(entries, refusals, strict=True)

@@ -40,7 +40,7 @@ safe("join_by_key_and_condition", lambda o, c: o.join(c, (o.customer == c.custom
 safe("null_safe_join_by_key", lambda o, c: o.join(c, o.customer.eqNullSafe(c.customer)).drop(c.customer), "NULL keys meet, too", **BOTH)  # fmt: skip
 safe("join_by_more_than_the_key", lambda o, e: o.join(e.distinct().drop("at"), ["customer"], "inner").where("kind = 'buy'"), o=by("orders", "customer"), e=by("events", "customer"))  # fmt: skip
 safe("join_by_key_and_day", lambda o, e: o.join(e.withColumn("day", F.to_date("at")).drop("at"), ["customer", "day"]), o=by("orders", "customer"), e=by("events", "customer"))  # fmt: skip
-safe("join_by_two_keys", lambda o, e: o.join(e.drop("at"), ["customer", "region"], "full"), o=by("orders", "customer", "region"), e=by("orders", "customer", "region"))  # fmt: skip
+safe("join_by_two_keys", lambda o, e: o.join(e.select("customer", "region", F.col("qty").alias("other")), ["customer", "region"], "full"), o=by("orders", "customer", "region"), e=by("orders", "customer", "region"))  # fmt: skip
 safe("self_join_by_key", lambda o: o.alias("a").join(o.alias("b"), F.expr("a.customer = b.customer AND a.id < b.id")).selectExpr("a.id AS first", "b.id AS second"), o=by("orders", "customer"))  # fmt: skip
 safe("aggregate_joined_back_by_key", lambda o: o.join(o.groupBy("customer").agg(F.avg("qty").alias("mean")), "customer", "left"), o=by("orders", "customer"))  # fmt: skip
 safe("three_joins_by_key", lambda o, c, e: o.join(c, "customer", "left").join(e.groupBy("customer").count(), "customer", "left").join(e.select("customer").distinct(), "customer", "semi"), e=by("events", "customer"), **BOTH)  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 from pyspark.sql import functions as F
 
 from tests.proof.entries import Family, all_distinct, by, source, spread, whole
@@ -32,8 +33,6 @@ def double_by_pandas(o: Any) -> Any:
 
 
 def mean_by_pandas(o: Any, *keys: str) -> Any:
-    import pandas as pd
-
     @F.pandas_udf("double")
     def mean(n: pd.Series) -> float:
         return float(n.mean())
@@ -50,8 +49,6 @@ def arrow_batches(o: Any) -> Any:
 
 
 def count_group(frame: Any) -> Any:
-    import pandas as pd
-
     return pd.DataFrame({"customer": frame["customer"].iloc[:1].astype("Int32"), "n": [len(frame)]})
 
 
@@ -62,8 +59,6 @@ def count_arrow_group(table: Any) -> Any:
 
 
 def count_both(left: Any, right: Any) -> Any:
-    import pandas as pd
-
     return pd.DataFrame({"left": [len(left)], "right": [len(right)]})
 
 

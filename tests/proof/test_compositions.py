@@ -1,0 +1,130 @@
+"""Never green and wrong: random compositions, proved, and if accepted run in parts against the whole.
+
+The parts are dealt out here, not by the exchange (whose dealing out the corpus and `tests/spark` try): three subtasks,
+of which each runs the transform on its own rows in plain Spark. How many compositions:
+``AIRFLOW_ABS_COMPOSITIONS`` (500; nightly 20,000).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.job_graph import JobEdge, JobVertex, build_job_graph
+from airflow_abs.core.partitioning import Partitioning
+from airflow_abs.exchange.files import Files
+from airflow_abs.spark.compile import VertexProgram, compile_vertices
+from airflow_abs.spark.proof import prove_vertices
+from airflow_abs.testing.rows import describe_difference
+from tests.proof.compositions import LEFT, OPERATORS, RIGHT, Composition, Edge, Step, split_rows
+
+if TYPE_CHECKING:
+    from airflow_abs.spark.endpoint import ConnectEndpoint
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(6 * 3600)]  # nightly
+
+EXAMPLES = int(os.environ.get("AIRFLOW_ABS_COMPOSITIONS", "500"))
+PARTS = 3
+NUMBERS = st.integers(0, 7)
+ROWS = {
+    "left": [(n % 5 or None, n % 3, "xyz"[n % 3] if n % 4 else None, n) for n in range(24)],
+    "right": [(n % 4 or None, n % 2, "xyw"[n % 3], n % 6) for n in range(14)],
+}
+COLUMNS = {"left": LEFT, "right": RIGHT}
+
+
+def ddl(columns: dict[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+
+
+def edges(keys: st.SearchStrategy[tuple[int, ...]]) -> st.SearchStrategy[Edge]:
+    """Most often by the first columns, which joins compare most often."""
+    return st.one_of(
+        st.builds(Edge, st.just(Partitioning.HASH), st.just((0,))),
+        st.builds(Edge, st.just(Partitioning.HASH), st.just((0, 1))),
+        st.builds(Edge, st.just(Partitioning.HASH), keys),
+        st.just(Edge(Partitioning.BROADCAST)),
+        st.just(Edge(Partitioning.REBALANCE)),
+    )
+
+
+COMPOSITIONS = st.builds(
+    Composition,
+    edges(st.lists(NUMBERS, min_size=1, max_size=2).map(tuple)).filter(
+        lambda edge: edge.partitioning is not Partitioning.BROADCAST
+    ),
+    edges(st.lists(NUMBERS, min_size=1, max_size=2).map(tuple)),
+    st.lists(st.builds(Step, st.sampled_from(sorted(OPERATORS)), NUMBERS, NUMBERS), min_size=3, max_size=6).map(tuple),
+)
+
+
+@pytest.fixture(scope="module")
+def session(connect_server: ConnectEndpoint) -> Iterator[Any]:
+    from airflow_abs.spark.session import open_session
+
+    with open_session(connect_server, config={"spark.sql.shuffle.partitions": "1"}) as opened:
+        yield opened
+
+
+def prove(session: Any, composition: Composition) -> None:
+    """Compile and prove it as the one step of a job.
+
+    Raises:
+        JobGraphError: it is refused.
+    """
+    inputs = {"left": composition.left, "right": composition.right}
+    graph = build_job_graph(
+        [*(JobVertex(name, has_source=True) for name in inputs), JobVertex("step")],
+        [JobEdge(name, "step", name, each.partitioning, each.names(COLUMNS[name])) for name, each in inputs.items()],
+        128,
+    )
+    programs = {name: VertexProgram(name, None, {}, Files("/-", schema=ddl(COLUMNS[name]))) for name in inputs}
+    programs["step"] = VertexProgram("step", composition, {})
+    prove_vertices(session, graph, compile_vertices(session, graph, programs))
+
+
+def run_in_parts(session: Any, composition: Composition, parts: int) -> Any:
+    """The rows that `parts` subtasks give together."""
+    dealt = {
+        "left": split_rows(ROWS["left"], LEFT, composition.left, parts),
+        "right": split_rows(ROWS["right"], RIGHT, composition.right, parts),
+    }
+    outputs = [
+        composition(**{name: session.createDataFrame(dealt[name][part], ddl(COLUMNS[name])) for name in dealt})
+        for part in range(parts)
+    ]
+    return reduce(lambda one, other: one.unionAll(other), outputs).toArrow()
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture],
+)
+@given(composition=COMPOSITIONS)
+def test_what_is_accepted_gives_in_parts_the_rows_of_the_whole(session: Any, composition: Composition) -> None:
+    try:
+        prove(session, composition)
+    except JobGraphError as error:
+        assert "vertex 'step'" in str(error)
+        event("refused")
+        return
+    event("accepted")
+    whole = run_in_parts(session, composition, 1)
+    assert describe_difference(run_in_parts(session, composition, PARTS), whole) is None
+
+
+def test_a_wrong_acceptance_would_be_seen(session: Any) -> None:
+    by_b = Edge(Partitioning.HASH, (1,))
+    wrong = Composition(Edge(Partitioning.HASH, (0,)), by_b, (Step("group", 2, 2), Step("semi_join", 0, 2)))
+    assert describe_difference(run_in_parts(session, wrong, PARTS), run_in_parts(session, wrong, 1)) is not None
+    with pytest.raises(JobGraphError, match="vertex 'step'"):
+        prove(session, wrong)
