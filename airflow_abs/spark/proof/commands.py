@@ -16,6 +16,7 @@ from airflow_abs.spark.relations import Relation
 _COMMENTS = re.compile(r"\A(?:\s|\(|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 _QUERIES = frozenset({"SELECT", "VALUES", "TABLE", "MAP", "REDUCE"})
 _EITHER = frozenset({"WITH", "FROM"})  # ... SELECT, or ... INSERT
+_MAY_WRITE = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
 _WRITES = re.compile(
     r"^[ :+|-]*'?(?:InsertInto\w*|DeleteFromTable|UpdateTable|MergeIntoTable|AppendData|Overwrite\w+)\b", re.MULTILINE
 )
@@ -34,7 +35,7 @@ def check_query(explain: Callable[[Any, str], str], relation: Relation, vertex: 
     """
     for text in _texts(relation):
         word = first_word(text)
-        if word in _QUERIES or (word in _EITHER and not _writes(explain, relation)):
+        if word in _QUERIES or (word in _EITHER and not (_MAY_WRITE.search(text) and _writes(explain, relation))):
             continue
         raise JobGraphError(
             f"vertex {vertex!r}: its transform runs the command {word or text[:20]!r} in spark.sql; expected a query "
@@ -81,9 +82,11 @@ def _writes(explain: Callable[[Any, str], str], relation: Relation) -> bool:
     from pyspark.errors import PySparkException
 
     try:
-        explained = explain(protos().Plan(root=relation), "extended")
+        plan = protos().Plan()
+        plan.root.CopyFrom(relation)
+        explained = explain(plan, "extended")
     except PySparkException:
-        return False  # the query's own error comes from the query
+        return True  # whatever it is, Spark does not explain it
     return _WRITES.search(explained.partition("== Analyzed Logical Plan ==")[0]) is not None
 
 

@@ -134,8 +134,9 @@ class _Prover:
         return Proof(name, exempt, values)
 
     def _check_rows(self, vertex: CompiledVertex) -> None:
-        relation = self._proof_relation(vertex)
-        text = self.session.client.explain_string(protos().Plan(root=relation), "formatted")
+        plan = protos().Plan()
+        plan.root.CopyFrom(self._proof_relation(vertex))  # the constructor refuses deep plans
+        text = self.session.client.explain_string(plan, "formatted")
         rows = follow_rows(read_plan(text), self.markers)
         leaves_subtask = self.graph.vertex(vertex.name).has_sink or any(
             self.graph.crosses_regions(edge) for edge in self.graph.outputs_of(vertex.name)

@@ -12,8 +12,11 @@ from airflow_abs.core.job_graph import JobEdge, JobGraph, JobVertex, build_job_g
 from airflow_abs.core.partitioning import Partitioning
 from airflow_abs.exchange.files import Files
 from airflow_abs.spark.compile import VertexProgram, compile_vertices
-from airflow_abs.spark.proof.markers import CONF
 from airflow_abs.spark.proof import Proof, one_subtask_reason, prove_vertices
+from airflow_abs.spark.proof.explained import read_plan
+from airflow_abs.spark.proof.markers import CONF
+from airflow_abs.spark.proof.rows import Spread
+from airflow_abs.spark.proof.walk import follow_rows
 from tests.spark.proof.conftest import EDGES, SCHEMAS
 from tests.spark.proof.transforms import functions
 
@@ -142,7 +145,7 @@ def test_a_partial_result_is_taken_as_rows_in_no_order_by_what_reads_it(session:
     proofs = prove_region(session, shape, per_subtask=["three"])
     assert (proofs["three"].exempt, proofs["more"].exempt) == ("per_subtask=True", None)
     shape["more"] = (lambda three: three.groupBy("customer").count(), {"three": "three"})
-    with pytest.raises(JobGraphError, match="vertex 'more' cannot run in parts: .*here three is spread by no key"):
+    with pytest.raises(JobGraphError, match=r"vertex 'more' cannot run in parts: .*here three is spread by no key"):
         prove_region(session, shape, per_subtask=["three"])
 
 
@@ -190,10 +193,18 @@ def test_a_literal_that_looks_like_spark_s_explanation_proves_nothing(session: A
     assert prove(lambda orders: orders.where(orders.region != "two\n\nlines\n(4) x")).exempt is None
 
 
-def test_a_plan_deeper_than_python_s_stack_is_proved(prove: Callable[..., Proof]) -> None:
-    def deep(orders: Any) -> Any:
-        for number in range(150):
+def test_a_long_chain_of_steps_is_proved(prove: Callable[..., Proof]) -> None:
+    def chain(orders: Any) -> Any:
+        for number in range(40):
             orders = orders.where(f"id <> {number}").mapInPandas(lambda parts: parts, orders.schema)
         return orders
 
-    assert prove(deep).exempt is None
+    assert prove(chain).exempt is None
+
+
+def test_a_plan_deeper_than_python_s_stack_is_read() -> None:
+    depth = 1500
+    tree = ["Project (1)", *(f"{'   ' * (n - 2)}+- Project ({n})" for n in range(2, depth))]
+    leaf = f"{'   ' * (depth - 2)}+- LocalTableScan ({depth})"
+    plan = read_plan("\n".join(["== Physical Plan ==", *tree, leaf, ""]))
+    assert follow_rows(plan, {}).spread is Spread.REPLICATED
