@@ -48,6 +48,8 @@ class AdaptiveSparkOperator:
             so and does nothing else that needs all rows of a key: then a hot key may be spread over several subtasks.
         deterministic: False if the transform gives other rows when it runs again on the same input: then lost output is
             not recomputed, and the run fails instead.
+        per_subtask: True if what the transform makes of a subtask's part is wanted as it is (a partial total, some rows
+            of each): then `plan` asks for no proof that all parts together are the result for the whole.
 
     Raises:
         JobGraphError: outside of a job; or the transform's parameters do not match the inputs.
@@ -66,6 +68,7 @@ class AdaptiveSparkOperator:
         max_parallelism: int | None = None,
         join: str | None = None,
         deterministic: bool = True,
+        per_subtask: bool = False,
         **task_kwargs: Any,
     ) -> None:
         self.task_id = task_id
@@ -78,6 +81,7 @@ class AdaptiveSparkOperator:
         self.max_parallelism = max_parallelism
         self.join = join
         self.deterministic = deterministic
+        self.per_subtask = per_subtask
         self.task_kwargs = task_kwargs
         self._check_inputs()
         self._check_join()

@@ -22,6 +22,7 @@ from airflow_abs.exchange.plan import PlannedSource
 from airflow_abs.spark.compile_guard import no_execution
 from airflow_abs.spark.joins import find_splittable
 from airflow_abs.spark.key_types import resolve_keys
+from airflow_abs.spark.proof.call_sites import recorded_call_sites
 from airflow_abs.spark.relations import SUBPARTITION, Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
 
@@ -138,8 +139,6 @@ class _VertexCompilation:
             return only
         frames = dict(self.frames)
         positional = (frames.pop(SOURCE),) if set(frames) == {SOURCE} else ()
-        from airflow_abs.spark.proof.call_sites import recorded_call_sites  # the proof reads compiled vertices
-
         with no_execution(self.session, program.name), recorded_call_sites() as self.call_sites:
             try:
                 output = program.transform(*positional, **frames, **program.kwargs)

@@ -61,7 +61,7 @@ def read_plan(text: str) -> PhysicalPlan:
     """
     lines = text.splitlines()
     if not lines or lines[0] != "== Physical Plan ==":
-        raise UnreadablePlanError(f"expected '== Physical Plan ==', found {lines[0] if lines else 'nothing'!r}")
+        raise UnreadablePlanError(f"expected '== Physical Plan ==', found {repr(lines[0]) if lines else 'nothing'}")
     trees = [_read_tree(lines[1:])]
     if _SUBQUERIES in lines:
         begin = lines.index(_SUBQUERIES)

@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.job_graph import JobEdge, JobGraph
 from airflow_abs.core.partitioning import Partitioning
-from airflow_abs.spark.compile import CompiledVertex, is_materialised
 from airflow_abs.spark.key_types import compute_common_types, resolve_keys
 from airflow_abs.spark.proof import refusals
 from airflow_abs.spark.proof.call_sites import find_lines
@@ -25,6 +24,9 @@ from airflow_abs.spark.proof.walk import follow_rows
 from airflow_abs.spark.protocol import protos
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX
+
+if TYPE_CHECKING:
+    from airflow_abs.spark.compile import CompiledVertex
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,9 @@ class _Prover:
         return Proof(name, exempt, values)
 
     def _check_rows(self, vertex: CompiledVertex) -> None:
-        relation = self._proof_relation(vertex)
-        text = self.session.client.explain_string(protos().Plan(root=relation), "formatted")
+        plan = protos().Plan()
+        plan.root.CopyFrom(self._proof_relation(vertex))  # the constructor refuses deep plans
+        text = self.session.client.explain_string(plan, "formatted")
         rows = follow_rows(read_plan(text), self.markers)
         leaves_subtask = self.graph.vertex(vertex.name).has_sink or any(
             self.graph.crosses_regions(edge) for edge in self.graph.outputs_of(vertex.name)
@@ -143,6 +146,8 @@ class _Prover:
 
     def _proof_relation(self, vertex: CompiledVertex) -> Relation:
         """The vertex's relation on markers; what it takes from vertices of its region is their proof relation."""
+        from airflow_abs.spark.compile import is_materialised  # which keeps call sites for the proof
+
         inputs: dict[str, Callable[[], Relation]] = {}
         opaque: dict[int, Callable[[], Relation]] = {}
         for name in self.graph.region_of(vertex.name).vertices:

@@ -102,9 +102,8 @@ def _pass_on(message: Any) -> None:
         return
     child = proto.Relation()
     child.CopyFrom(getattr(message, kind).input)
-    message.filter.CopyFrom(
-        proto.Filter(input=child, condition=proto.Expression(literal=proto.Expression.Literal(boolean=True)))
-    )
+    message.filter.input.CopyFrom(child)
+    message.filter.condition.literal.boolean = True
 
 
 def _from_data(what: str, instead: str, kind: str) -> Refusal:

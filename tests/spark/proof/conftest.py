@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ SCHEMAS = {
     "scales": "amount DOUBLE, factor INT",
     "pairs": "region STRING, customer INT, total DOUBLE",
     "others": "region STRING, customer INT, total DOUBLE",
+    "plans": "customer INT, day INT, goal INT",
+    "visits": "customer INT, day INT, seconds INT",
 }
 EDGES = {
     "orders": (Partitioning.HASH, ("customer",)),
@@ -38,6 +41,8 @@ EDGES = {
     "scales": (Partitioning.HASH, ("amount",)),
     "pairs": (Partitioning.HASH, ("region", "customer")),
     "others": (Partitioning.HASH, ("region", "customer")),
+    "plans": (Partitioning.HASH, ("customer",)),
+    "visits": (Partitioning.HASH, ("day",)),
 }
 Transform = Callable[..., Any]
 
@@ -47,8 +52,6 @@ def prove_step(session: Any, transform: Transform, **vertex: Any) -> Proof:
 
     A parameter ``source`` is the vertex's own. `vertex` are arguments of `JobVertex`, and `per_subtask`.
     """
-    import inspect
-
     per_subtask = ["step"] if vertex.pop("per_subtask", False) else []
     names = [name for name in inspect.signature(transform).parameters if name != "source"]
     source = (

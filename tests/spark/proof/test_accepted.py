@@ -7,32 +7,19 @@ from typing import Any
 
 import pytest
 
+from tests.spark.proof.transforms import by_customer, functions, same, sql
+
 pytestmark = pytest.mark.spark
 
 
-def sql(query: str) -> Callable[..., Any]:
-    """A transform that runs a query; its inputs are the names in braces."""
-    import re
-
-    names = list(dict.fromkeys(re.findall(r"\{(\w+)\}", query)))
-    body = f"lambda {', '.join(names)}: {names[0]}.sparkSession.sql(query, {', '.join(f'{n}={n}' for n in names)})"
-    return eval(body, {"query": query})  # type: ignore[no-any-return]  # noqa: S307
+def joins_by_columns_of_a_hinted_frame(orders: Any, customers: Any) -> Any:
+    hinted = functions().broadcast(customers)
+    return orders.join(hinted, orders.customer == hinted.customer).select(orders.id, hinted.name)
 
 
-def functions() -> Any:
-    from pyspark.sql import functions as sf
-
-    return sf
-
-
-def by_customer(*order: str) -> Any:
-    from pyspark.sql import Window
-
-    return Window.partitionBy("customer").orderBy(*order)
-
-
-def same(frame):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - hints choose how pandas calls it
-    return frame
+def selects_columns_of_a_repartitioned_frame(orders: Any) -> Any:
+    moved = orders.repartition(3)
+    return moved.select(moved.id)
 
 
 ACCEPTED: dict[str, Callable[..., Any]] = {
@@ -144,9 +131,7 @@ ACCEPTED: dict[str, Callable[..., Any]] = {
     "broadcast input, a total of it": sql("SELECT * FROM {events} WHERE amount > (SELECT avg(rate) FROM {rates})"),
     "broadcast input, whether it has rows": sql("SELECT * FROM {events} WHERE EXISTS (SELECT 1 FROM {rates})"),
     "broadcast input with another hint": lambda events, rates: events.join(rates.hint("merge"), "customer"),
-    "broadcast hint, then its columns": lambda orders, customers: (
-        lambda hinted: orders.join(hinted, orders.customer == hinted.customer).select(orders.id, hinted.name)
-    )(functions().broadcast(customers)),
+    "broadcast hint, then its columns": joins_by_columns_of_a_hinted_frame,
     "local rows, joined": sql(
         "SELECT * FROM {events} JOIN VALUES (1, 'a'), (2, 'b') AS t(customer, tag) USING (customer)"
     ),
@@ -156,7 +141,7 @@ ACCEPTED: dict[str, Callable[..., Any]] = {
         "SELECT e.id FROM {events} e JOIN t ON e.customer = t.n"
     ),
     "repartition that changes nothing": lambda orders: orders.repartition(7).groupBy("customer").count(),
-    "repartition, then its columns": lambda orders: (lambda moved: moved.select(moved.id))(orders.repartition(3)),
+    "repartition, then its columns": selects_columns_of_a_repartitioned_frame,
     "coalesce hint in SQL": sql("SELECT /*+ COALESCE(1) */ customer, count(*) AS n FROM {orders} GROUP BY customer"),
     "DISTRIBUTE BY the key": sql("SELECT * FROM {orders} DISTRIBUTE BY customer"),
     "nothing at all": lambda orders: orders.where("false"),
