@@ -39,8 +39,7 @@ def read_rows(session: Any, folder: JobFolder, step: PlannedStep, manifests: Seq
         return reader.schema(_struct(step.schema)).load([uri_for_spark(path) for path in paths]).toArrow()
     schema = arrow_schema(step.schema)
     tables = [
-        pq.ParquetFile(locate(path).path, coerce_int96_timestamp_unit="us").read(columns=schema.names)
-        for path in paths
+        pq.ParquetFile(locate(path).path, coerce_int96_timestamp_unit="us").read(columns=schema.names) for path in paths
     ]
     return pa.concat_tables([table.select(schema.names).cast(schema) for table in tables] or [schema.empty_table()])
 

@@ -1,8 +1,9 @@
 """SQL over DataFrame arguments, run by several subtasks at once.
 
-`spark.sql("... {orders}", orders=df)` reaches the server as text that reads a temporary view, with the view's rows beside
-it. The server puts the view into the *session* while it analyses the text, and takes it away again. Subtasks share their
-session, and the plan template gives the view one name: one subtask would read the rows of another, or find no view.
+`spark.sql("... {orders}", orders=df)` reaches the server as text that reads a temporary view, with the view's rows
+beside it. The server puts the view into the *session* while it analyses the text, and takes it away again. Subtasks
+share their session, and the plan template gives the view one name: one subtask would read the rows of another, or find
+no view.
 """
 
 from __future__ import annotations

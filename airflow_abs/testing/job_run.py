@@ -107,7 +107,7 @@ class JobRun:
             async with slots:
                 try:
                     await self._run_region(connection, region.name, attempt=1)
-                except Exception as error:  # noqa: BLE001 - the caller has them all and decides
+                except Exception as error:
                     failed[region.name] = error
 
         async with open_connection(self.endpoint) as connection:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
     from airflow_abs.testing.job_run import JobRun
 
+
 @dataclass(frozen=True, slots=True)
 class VertexRun:
     """What a vertex wrote, over all its subtasks, and how many subtasks it was given and why."""
@@ -183,31 +184,25 @@ def _plan(
     from airflow_abs.core.job_graph import build_job_graph
     from airflow_abs.exchange.files import Files
     from airflow_abs.exchange.paths import JobFolder
+    from airflow_abs.spark.compile import is_materialised
     from airflow_abs.testing.job_run import JobRun
     from airflow_abs.testing.tables import write_inputs
 
     sources = write_inputs(session, folder / "inputs", task.sources, inputs)
     programs = _programs(task, sources, folder / "sinks", context)
-    vertices = []
-    for vertex in task.graph.vertices:
-        if not vertex.has_sink and _is_passed_on(task, vertex.name):
-            # Its rows would stay inside Spark: they are written besides.
-            programs[vertex.name] = replace(programs[vertex.name], sink=Files(str(folder / "sinks" / vertex.name)))
-            vertex = replace(vertex, has_sink=True)
-        vertices.append(vertex)
+    passed_on = {vertex.name for vertex in task.graph.vertices if not is_materialised(task.graph, vertex.name)}
+    for name in passed_on:  # their rows would stay inside Spark: they are written besides
+        programs[name] = replace(programs[name], sink=Files(str(folder / "sinks" / name)))
+    vertices = [replace(each, has_sink=each.has_sink or each.name in passed_on) for each in task.graph.vertices]
     graph = build_job_graph(vertices, task.graph.edges, task.options["max_parallelism"])
     options = {**task.options, **({"fuse_below": 0} if spread else {})}
     run = JobFolder(folder / "exchange", task.dag_id, "planned", task.job)
     return JobRun.planned(endpoint, run, graph, programs, options)
 
 
-def _is_passed_on(task: PlanOperator, vertex: str) -> bool:
-    from airflow_abs.spark.compile import is_materialised
-
-    return not is_materialised(task.graph, vertex)
-
-
-def _programs(task: PlanOperator, sources: Mapping[str, Any], sinks: Path, context: Mapping[str, Any]) -> dict[str, Any]:
+def _programs(
+    task: PlanOperator, sources: Mapping[str, Any], sinks: Path, context: Mapping[str, Any]
+) -> dict[str, Any]:
     """The task's own programs, rendered, with sinks below a folder of ours."""
     rendered = {name: value for name, value in task.sources.items() if name not in sources}
     copy = task.prepare_for_execution()

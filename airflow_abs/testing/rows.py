@@ -19,9 +19,7 @@ too few or too many does to a sum."""
 _SHOWN = 3
 
 
-def describe_difference(
-    found: pa.Table, expected: pa.Table, *, tolerance: float = RELATIVE_TOLERANCE
-) -> str | None:
+def describe_difference(found: pa.Table, expected: pa.Table, *, tolerance: float = RELATIVE_TOLERANCE) -> str | None:
     """How two multisets of rows differ, in one line; None if they are equal.
 
     NaN equals NaN, 0.0 equals -0.0, entries of a map have no order; columns are compared by name and in order.
@@ -53,19 +51,18 @@ def _plain(value: Any, kind: Any) -> Any:
     from pyarrow import types
 
     match value:
-        case None:
-            return None
         case float():
             return 0.0 if value == 0 else value
         case Decimal():
             return value.normalize()
-    if types.is_map(kind):
-        entries = value.items() if isinstance(value, Mapping) else value
-        return sorted(((_plain(key, kind.key_type), _plain(item, kind.item_type)) for key, item in entries), key=repr)
-    if types.is_list(kind) or types.is_large_list(kind):
-        return [_plain(item, kind.value_type) for item in value]
-    if types.is_struct(kind):
-        return tuple((field.name, _plain(value[field.name], field.type)) for field in kind)
+        case Mapping() | list() if types.is_map(kind):
+            entries = value.items() if isinstance(value, Mapping) else value
+            plain = [(_plain(key, kind.key_type), _plain(item, kind.item_type)) for key, item in entries]
+            return sorted(plain, key=repr)
+        case list():
+            return [_plain(item, kind.value_type) for item in value]
+        case dict():
+            return tuple((field.name, _plain(value[field.name], field.type)) for field in kind)
     return value
 
 

@@ -149,10 +149,12 @@ def _union(frame: Any, right: Any, first: int, second: int) -> Any:
     """With columns of the other table in the place of its own, or with itself."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    other = frame if first % 3 == 0 else right
-    chosen = [F.col(_pick(other, second + place)).cast("string") for place in range(2)]
-    own = [F.col(_pick(frame, first + place)).cast("string").alias(f"u{place}") for place in range(2)]
-    return frame.select(*own).union(other.select(*chosen))
+    names = list(dict.fromkeys([_pick(frame, first), _pick(frame, first + 1)]))
+    if second % 3 == 0:
+        return frame.select(*names).union(frame.where(F.hash(names[-1]) % 2 == 0).select(*names))
+    own = [F.col(name).cast("string").alias(f"u{place}") for place, name in enumerate(names)]
+    others = [F.col(_pick(right, second + place)).cast("string") for place in range(len(own))]
+    return frame.select(*own).union(right.select(*others))
 
 
 def _set(frame: Any, right: Any, first: int, second: int) -> Any:
@@ -190,6 +192,8 @@ OPERATORS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
     "lookup": _lookup,
 }
 READS_RIGHT = {"join", "semi_join", "set", "lookup"}
+SELDOM = {"all", "limit"}
+"""Refused nearly always, with everything around them."""
 
 
 def split_rows(rows: Sequence[tuple[Any, ...]], columns: Mapping[str, str], edge: Edge, parts: int) -> list[list[Any]]:

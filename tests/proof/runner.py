@@ -152,7 +152,8 @@ def _run_accepted(
     parallelisms: Sequence[int],
     verdicts: dict[str, Verdict],
 ) -> None:
-    planned = bench.plan("together", accepted)
+    with ThreadPoolExecutor(1) as alone:  # this thread's active session is another, and table functions ask for it
+        planned = alone.submit(bench.plan, "together", accepted).result()
     for region in planned.plan.regions:
         if region.name not in wanted:  # the tables, read once for all
             asyncio.run(planned.run_region(region.name))
@@ -191,7 +192,7 @@ def _each(work: Callable[[Entry], Any], entries: Iterable[Entry]) -> list[Any]:
     def attempt(entry: Entry) -> Any:
         try:
             return work(entry)
-        except Exception as error:  # noqa: BLE001 - it is the finding
+        except Exception as error:
             return error
 
     with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="corpus") as pool:

@@ -8,6 +8,7 @@ of which each runs the transform on its own rows in plain Spark. How many compos
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from airflow_abs.exchange.files import Files
 from airflow_abs.spark.compile import VertexProgram, compile_vertices
 from airflow_abs.spark.proof import prove_vertices
 from airflow_abs.testing.rows import describe_difference
-from tests.proof.compositions import LEFT, OPERATORS, RIGHT, Composition, Edge, Step, split_rows
+from tests.proof.compositions import LEFT, OPERATORS, RIGHT, SELDOM, Composition, Edge, Step, split_rows
 
 if TYPE_CHECKING:
     from airflow_abs.spark.endpoint import ConnectEndpoint
@@ -32,7 +33,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(6 * 3600)]  # nightly
 
 EXAMPLES = int(os.environ.get("AIRFLOW_ABS_COMPOSITIONS", "500"))
 PARTS = 3
-NUMBERS = st.integers(0, 7)
+NUMBERS = st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4, 5, 6])
+"""Mostly the first column, by which tables are mostly hashed: else nearly everything would be refused."""
+STEPS = [name for name in sorted(OPERATORS) for _ in range(1 if name in SELDOM else 5)]
+LEAST_ACCEPTED = 0.15
 ROWS = {
     "left": [(n % 5 or None, n % 3, "xyz"[n % 3] if n % 4 else None, n) for n in range(24)],
     "right": [(n % 4 or None, n % 2, "xyw"[n % 3], n % 6) for n in range(14)],
@@ -44,24 +48,17 @@ def ddl(columns: dict[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-def edges(keys: st.SearchStrategy[tuple[int, ...]]) -> st.SearchStrategy[Edge]:
-    """Most often by the first columns, which joins compare most often."""
-    return st.one_of(
-        st.builds(Edge, st.just(Partitioning.HASH), st.just((0,))),
-        st.builds(Edge, st.just(Partitioning.HASH), st.just((0, 1))),
-        st.builds(Edge, st.just(Partitioning.HASH), keys),
-        st.just(Edge(Partitioning.BROADCAST)),
-        st.just(Edge(Partitioning.REBALANCE)),
-    )
+def hashed(*keys: int) -> Edge:
+    return Edge(Partitioning.HASH, keys)
 
 
+BY_ANY = st.builds(hashed, NUMBERS) | st.builds(hashed, NUMBERS, NUMBERS)
+DIVIDED = st.sampled_from([hashed(0), hashed(0), hashed(0), hashed(0, 1), Edge(Partitioning.REBALANCE)]) | BY_ANY
 COMPOSITIONS = st.builds(
     Composition,
-    edges(st.lists(NUMBERS, min_size=1, max_size=2).map(tuple)).filter(
-        lambda edge: edge.partitioning is not Partitioning.BROADCAST
-    ),
-    edges(st.lists(NUMBERS, min_size=1, max_size=2).map(tuple)),
-    st.lists(st.builds(Step, st.sampled_from(sorted(OPERATORS)), NUMBERS, NUMBERS), min_size=3, max_size=6).map(tuple),
+    DIVIDED,
+    st.just(Edge(Partitioning.BROADCAST)) | DIVIDED | DIVIDED,
+    st.lists(st.builds(Step, st.sampled_from(STEPS), NUMBERS, NUMBERS), min_size=3, max_size=6).map(tuple),
 )
 
 
@@ -103,23 +100,37 @@ def run_in_parts(session: Any, composition: Composition, parts: int) -> Any:
     return reduce(lambda one, other: one.unionAll(other), outputs).toArrow()
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture],
-)
-@given(composition=COMPOSITIONS)
-def test_what_is_accepted_gives_in_parts_the_rows_of_the_whole(session: Any, composition: Composition) -> None:
+def test_what_is_accepted_gives_in_parts_the_rows_of_the_whole(session: Any) -> None:
+    outcomes: Counter[str] = Counter()
+
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(composition=COMPOSITIONS)
+    def never_green_and_wrong(composition: Composition) -> None:
+        outcome = try_composition(session, composition)
+        outcomes[outcome] += 1
+        event(outcome)
+
+    never_green_and_wrong()
+    assert set(outcomes) <= {"accepted", "refused", "Spark itself fails"}
+    # A proof that refuses everything is never wrong, and this test would be none.
+    assert outcomes["accepted"] > LEAST_ACCEPTED * sum(outcomes.values()), outcomes
+
+
+def try_composition(session: Any, composition: Composition) -> str:
+    """What became of it; fails if it is accepted and wrong, or if `plan` alone fails on it."""
+    from pyspark.errors import PySparkException
+
     try:
         prove(session, composition)
     except JobGraphError as error:
-        assert "vertex 'step'" in str(error)
-        event("refused")
-        return
-    event("accepted")
+        return "refused" if "vertex 'step'" in str(error) else f"refused without a name: {error}"
+    except PySparkException:
+        with pytest.raises(PySparkException):  # Spark's optimizer has bugs of its own
+            run_in_parts(session, composition, 1)
+        return "Spark itself fails"
     whole = run_in_parts(session, composition, 1)
     assert describe_difference(run_in_parts(session, composition, PARTS), whole) is None
+    return "accepted"
 
 
 def test_a_wrong_acceptance_would_be_seen(session: Any) -> None:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-ORDERS = [{"customer_id": key % 5 or None, "amount": key, "at": datetime(2026, 1, 3, key % 24, tzinfo=UTC)} for key in range(40)]
+ORDERS = [
+    {"customer_id": key % 5 or None, "amount": key, "at": datetime(2026, 1, 3, key % 24, tzinfo=UTC)}
+    for key in range(40)
+]
 CUSTOMERS = pa.table({"customer_id": [1, 2, 3], "region": ["north", "south", "north"]})
 INPUTS = {"orders": ORDERS, "customers": CUSTOMERS}
 
@@ -52,7 +55,9 @@ def job() -> Any:
         with AdaptiveSparkJob("revenue", exchange="s3://scratch/exchange", fuse_below="1GB") as revenue:
             orders = AdaptiveSparkOperator(
                 task_id="orders",
-                source=Files("s3://lake/orders/ds={{ ds }}", "csv", schema="customer_id INT, amount BIGINT, at TIMESTAMP"),
+                source=Files(
+                    "s3://lake/orders/ds={{ ds }}", "csv", schema="customer_id INT, amount BIGINT, at TIMESTAMP"
+                ),
                 transform=of_day,
                 transform_kwargs={"day": "{{ ds }}"},
             )
@@ -120,7 +125,10 @@ def test_rows_that_depend_on_the_parallelism_are_shown(connect_server: ConnectEn
 
 def test_what_is_wrong_with_the_inputs_or_the_templates_is_said(connect_server: ConnectEndpoint, job: Any) -> None:
     for inputs, message in (
-        ({"enriched": CUSTOMERS}, "'enriched' has no source that rows could replace; vertices with one: customers, ord"),
+        (
+            {"enriched": CUSTOMERS},
+            "'enriched' has no source that rows could replace; vertices with one: customers, ord",
+        ),
         ({"customers": []}, "'customers' has no rows and so no columns"),
         ({"customers": "x"}, "rows of vertex 'customers' are str; expected a pyarrow Table or a list of dicts"),
         (INPUTS, "a template needs a variable that it does not have here .*'ds' is undefined.*logical_date"),

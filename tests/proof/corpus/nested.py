@@ -32,7 +32,7 @@ safe("json_tuple_of_body", lambda o: o.select("id", F.json_tuple("body", "sku").
 safe("parse_variant", lambda o: o.select("id", F.variant_get(F.parse_json("body"), "$.sku", "string").alias("s")), o=ORDERS)
 safe("struct_field_set", lambda o: o.withColumn("address", F.col("address").withField("x", F.lit(1))), o=ORDERS)
 safe("struct_fields_spread", lambda o: o.select("id", "address.*"), o=ORDERS)
-safe("higher_order_functions", lambda o: o.select("id", F.transform("tags", lambda t: F.upper(t)).alias("t")), o=ORDERS)
+safe("higher_order_functions", lambda o: o.select("id", F.transform("tags", lambda t: F.upper(F.trim(t))).alias("t")), o=ORDERS)
 safe("array_aggregate", lambda o: o.select("id", F.aggregate(F.sequence(F.lit(0), "qty"), F.lit(0), lambda a, x: a + x).alias("s")), o=ORDERS)
 safe("map_filter_entries", lambda o: o.select("id", F.map_filter("attrs", lambda k, v: v > 1).alias("m")), o=ORDERS)
 safe(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, by, query, source, spread, whole
+from tests.proof.entries import Family, by, spread, whole
 
 FAMILY = Family("outside of the inputs")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

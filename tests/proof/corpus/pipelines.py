@@ -58,8 +58,8 @@ def fill_days(e: Any) -> Any:
 
 safe("newest_order", lambda o: newest(o, "customer"), o=ORDERS)
 safe("newest_order_by_key_and_day", lambda o: newest(o, "customer", "day"), o=ORDERS)
-safe("funnel_of_customers", lambda e: funnel(e), e=EVENTS)
-safe("sessions_of_customers", lambda e: sessions(e), e=EVENTS)
+safe("funnel_of_customers", funnel, e=EVENTS)
+safe("sessions_of_customers", sessions, e=EVENTS)
 safe("value_of_customers", customer_value, o=ORDERS, c=CUSTOMERS)
 safe("changes_of_customers", changes, o=ORDERS, c=CUSTOMERS)
 safe("retention_of_customers", retention, e=EVENTS)
@@ -81,6 +81,6 @@ unsafe("percent_of_total", query("SELECT customer, sum(amount) / (SELECT sum(amo
 unsafe("customers_by_home", lambda o, c: o.join(c, "customer").groupBy("home").agg(F.sum("amount").alias("s")), "a home is in several subtasks", o=ORDERS, c=CUSTOMERS)  # fmt: skip
 unsafe("daily_totals", lambda o: o.groupBy(F.to_date("at").alias("day")).agg(F.sum("amount").alias("s")), "a day is in several subtasks", o=ORDERS)  # fmt: skip
 unsafe("normalised_by_all", lambda o: o.select("id", ((F.col("qty") - F.avg("qty").over(Window.partitionBy())) / F.stddev("qty").over(Window.partitionBy())).alias("z")), "mean and deviation are of all rows", o=ORDERS)  # fmt: skip
-unsafe("sessions_of_rebalanced", lambda e: sessions(e), "a customer is in several subtasks", e=spread("events"))
+unsafe("sessions_of_rebalanced", sessions, "a customer is in several subtasks", e=spread("events"))
 unsafe("deduplicated_source", lambda e: e.dropDuplicates(), "duplicates are in different files", e=source("events"))
-unsafe("value_of_all_customers_by_lookup", lambda o, c: customer_value(o, c), "every subtask gives the customers without orders of its own", o=ORDERS, c=whole("customers"))  # fmt: skip
+unsafe("value_of_all_customers_by_lookup", customer_value, "every subtask gives the customers without orders of its own", o=ORDERS, c=whole("customers"))  # fmt: skip
