@@ -29,10 +29,10 @@ def format_table(verdicts: Sequence[Verdict]) -> str:
     sums = [sum(counts[family, each] for family in families) for each in columns]
     lines.append(["all", str(sum(sums)), *map(str, sums)])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rows = [
-        "| " + " | ".join(text.ljust(width) if place == 0 else text.rjust(width) for place, (text, width) in enumerate(zip(line, widths, strict=True))) + " |"
-        for line in lines
-    ]  # fmt: skip
+    rows = []
+    for name, *cells in lines:
+        padded = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))]
+        rows.append(f"| {' | '.join(padded)} |")
     rule = "|-" + "-|-".join("-" * width for width in widths) + "-|"
     return "\n".join([rows[0], rule, *rows[1:]])
 

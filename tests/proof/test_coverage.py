@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.proof.corpus import read_corpus
+from tests.proof.runner import Outcome, Verdict
+from tests.proof.table import describe_exceptions, format_table
 
 _CORPUS = Path(__file__).parent / "corpus"
 
@@ -85,3 +87,15 @@ def test_there_are_at_least_two_hundred_entries_of_both_kinds() -> None:
     entries = read_corpus()
     assert len(entries) >= 200
     assert min(sum(entry.safe for entry in entries), sum(not entry.safe for entry in entries)) >= 100
+
+
+def test_the_table_counts_entries_by_family_and_outcome() -> None:
+    first, *others = read_corpus(("row_wise",))[:3]
+    verdicts = [Verdict(first, Outcome.WRONG, "at 7: 1 rows"), *(Verdict(entry, Outcome.RIGHT) for entry in others)]
+    assert format_table(verdicts) == (
+        "| family     | entries | accepted, right | refused | green but wrong | refused needlessly | failed in run |\n"
+        "|------------|---------|-----------------|---------|-----------------|--------------------|---------------|\n"
+        "| row by row |       3 |               2 |       0 |               1 |                  0 |             0 |\n"
+        "| all        |       3 |               2 |       0 |               1 |                  0 |             0 |"
+    )
+    assert describe_exceptions(verdicts) == "green but wrong: select_columns (safe): at 7: 1 rows"

@@ -37,7 +37,7 @@ def test_entries_of_maps_have_no_order() -> None:
     ],
 )
 def test_rows_too_many_and_missing_are_counted_and_shown(
-    found: list[object], expected: list[object], said: str
+    found: list[float], expected: list[float], said: str
 ) -> None:
     assert describe_difference(pa.table({"v": found}), pa.table({"v": expected})) == said
 

@@ -102,7 +102,7 @@ safe("udf_in_join_of_lookup", lambda o, c: o.join(c, F.udf(lambda a, b: a is not
 safe("table_function_by_row", table_function, o=ANYWHERE)
 
 unsafe("pandas_mean_by_other", lambda o: mean_by_pandas(o, "region"), "a region is in several subtasks", o=ORDERS)
-unsafe("pandas_mean_of_all", lambda o: mean_by_pandas(o), "one row for all", o=ORDERS)
+unsafe("pandas_mean_of_all", mean_by_pandas, "one row for all", o=ORDERS)
 unsafe("apply_in_pandas_by_other", lambda o: o.groupBy("region").applyInPandas(lambda f: f[["customer"]].assign(n=len(f))[:1], SUMMED).select("n"), "a region is in several subtasks", o=ORDERS)  # fmt: skip
 unsafe("apply_in_pandas_to_all", lambda o: o.groupBy().applyInPandas(lambda f: f[["customer"]].assign(n=len(f))[:1], SUMMED).select("n"), "one group of all rows", o=ORDERS)  # fmt: skip
 unsafe("apply_in_arrow_of_rebalanced", lambda o: o.groupBy("customer").applyInArrow(count_arrow_group, SUMMED), "a customer is in several subtasks", o=ANYWHERE)  # fmt: skip
