@@ -21,6 +21,7 @@ from airflow_abs.exchange.storage.whole_files import check_writable, write_atomi
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
 from airflow_abs.spark.connect.capacity import RANGE_ROWS, splits_of_range
+from airflow_abs.spark.proof import prove_vertices
 from airflow_abs.spark.values import is_repeatable
 
 log = logging.getLogger(__name__)
@@ -37,18 +38,22 @@ def plan_job(
 ) -> JobPlan:
     """Check both sides of the exchange, compile all regions, and store the plan: templates first, plan.json last.
 
-    A job whose sources are small is fused first; see `fuse_regions`.
+    A job whose sources are small is fused, see `fuse_regions`, once it is proved for a day on which they are not.
 
     Raises:
         ExchangeUnreachableError: Airflow or Spark cannot write there, or they do not see the same files.
         SourceNotFoundError: a source matches nothing (here only if the job may be fused; else `decide` finds out).
-        JobGraphError, AnalysisException: a vertex does not compile; see `compile_vertices`.
+        JobGraphError, AnalysisException: a vertex does not compile, see `compile_vertices`, or cannot run in parts, see
+            `prove_vertices`.
     """
     check_exchange(session, folder)
-    fused = _fuse_if_small(graph, programs, options, open_path)
-    graph = fused.graph
     now = datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
     compiled = compile_vertices(session, graph, programs, now)
+    prove_vertices(session, graph, compiled, options.get("per_subtask", ()), options["min_parallelism"])
+    fused = _fuse_if_small(graph, programs, options, open_path)
+    if fused.into:
+        graph = fused.graph
+        compiled = compile_vertices(session, graph, programs, now)
     specs = assign_results(session, graph, compiled)
     regions = []
     for region in graph.regions:

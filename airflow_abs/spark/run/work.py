@@ -47,6 +47,7 @@ from airflow_abs.spark.relations import (
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.input_files import FilesOfProducer, files_of_producers, producers_read
 from airflow_abs.spark.run.pieces import Piece, cut_pieces, most_files, why_it_stays_whole
+from airflow_abs.spark.sql_views import rename_views
 from airflow_abs.spark.template import bind
 from airflow_abs.spark.values import mix_in_subtask
 
@@ -226,6 +227,7 @@ class AttemptWork:
         columns = [field["name"] for field in json.loads(step.schema)["fields"]]
         own = mix_in_subtask(template, columns, self.attempt.index, piece.number or 0)
         bound = bind(own, self._bindings(step, piece))
+        rename_views(bound, self.operation_id(number, piece).replace("-", ""))
         if step.format != "parquet" or step.row_hash:
             bound = count_rows(bound, self.operation_id(number, piece), step.row_hash)
         target = uri_for_spark(self._path(step, piece))
