@@ -8,10 +8,8 @@ no view.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from airflow_abs.spark.relations import Relation
+from airflow_abs.spark.template import messages_of
 
 
 def rename_views(relation: Relation, suffix: str) -> None:
@@ -20,7 +18,9 @@ def rename_views(relation: Relation, suffix: str) -> None:
     Args:
         suffix: letters and digits, derived from the operation, so that the same operation sends the same plan.
     """
-    for message in _with_relations(relation):
+    for message in list(messages_of(relation)):
+        if message.DESCRIPTOR.name != "WithRelations":
+            continue
         names = [each.subquery_alias.alias for each in message.references if each.HasField("subquery_alias")]
         for reference in message.references:
             if reference.HasField("subquery_alias"):
@@ -28,22 +28,3 @@ def rename_views(relation: Relation, suffix: str) -> None:
         if message.root.HasField("sql"):
             for name in names:
                 message.root.sql.query = message.root.sql.query.replace(name, name + suffix)
-
-
-def _with_relations(root: Any) -> Iterator[Any]:
-    """Every `WithRelations` of a plan, also inside of expressions."""
-    waiting = [root]
-    while waiting:
-        message = waiting.pop()
-        if message.DESCRIPTOR.name == "WithRelations":
-            yield message
-        for descriptor, value in message.ListFields():
-            if descriptor.type != descriptor.TYPE_MESSAGE:
-                continue
-            if descriptor.message_type.GetOptions().map_entry:
-                if descriptor.message_type.fields_by_name["value"].type == descriptor.TYPE_MESSAGE:
-                    waiting.extend(value.values())
-            elif hasattr(value, "DESCRIPTOR"):
-                waiting.append(value)
-            else:
-                waiting.extend(value)

@@ -20,11 +20,11 @@ from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedSte
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import write_json
-from airflow_abs.spark.compile.planning import plan_job
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.session import open_session
+from airflow_abs.spark.planning import plan_job
 from airflow_abs.spark.result_rows import read_rows
 from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
 

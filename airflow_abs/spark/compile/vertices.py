@@ -23,11 +23,11 @@ from airflow_abs.exchange.records.plan import PlannedSource
 from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.spark.compile.arguments import coerce_arguments
+from airflow_abs.spark.compile.call_sites import recorded_call_sites
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
-from airflow_abs.spark.proof.call_sites import recorded_call_sites
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
 from airflow_abs.spark.values import fix_values

@@ -6,27 +6,26 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.spark.compile.call_sites import find_lines
+from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.compile.key_types import compute_common_types, resolve_keys
+from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.non_repeatable import NonRepeatable, find_non_repeatable
 from airflow_abs.spark.proof import refusals
-from airflow_abs.spark.proof.call_sites import find_lines
 from airflow_abs.spark.proof.explained import UnreadablePlanError, read_plan
 from airflow_abs.spark.proof.markers import CONF, PREFIX, Marker
 from airflow_abs.spark.proof.refusals import Refusal
 from airflow_abs.spark.proof.rows import Spread
-from airflow_abs.spark.proof.template import check_columns_known, check_samples, proof_copy
-from airflow_abs.spark.proof.values import NonRepeatable, check_values, find_non_repeatable
+from airflow_abs.spark.proof.template import check_columns_known, check_samples, check_values, proof_copy
 from airflow_abs.spark.proof.walk import follow_rows
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX
-
-if TYPE_CHECKING:
-    from airflow_abs.spark.compile.vertices import CompiledVertex
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,9 @@ class _Prover:
     def _check_rows(self, vertex: CompiledVertex) -> None:
         plan = protos().Plan()
         plan.root.CopyFrom(self._proof_relation(vertex))  # the constructor refuses deep plans
-        text = self.session.client.explain_string(plan, "formatted")
+        own = {key: value for key, value in vertex.spark_conf.items() if key not in CONF}
+        with set_conf(self.session, vertex.name, own):
+            text = self.session.client.explain_string(plan, "formatted")
         rows = follow_rows(read_plan(text), self.markers)
         leaves_subtask = self.graph.vertex(vertex.name).has_sink or any(
             self.graph.crosses_regions(edge) for edge in self.graph.outputs_of(vertex.name)
@@ -146,8 +147,6 @@ class _Prover:
 
     def _proof_relation(self, vertex: CompiledVertex) -> Relation:
         """The vertex's relation on markers; what it takes from vertices of its region is their proof relation."""
-        from airflow_abs.spark.compile.vertices import is_materialised  # which keeps call sites for the proof
-
         inputs: dict[str, Callable[[], Relation]] = {}
         opaque: dict[int, Callable[[], Relation]] = {}
         for name in self.graph.region_of(vertex.name).vertices:

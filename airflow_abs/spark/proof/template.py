@@ -5,13 +5,15 @@ What can be seen in the relation alone is refused here: operations whose columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.non_repeatable import NonRepeatable, Repeatability
 from airflow_abs.spark.proof.refusals import Refusal, sample
 from airflow_abs.spark.proof.rows import Rows, Spread
 from airflow_abs.spark.relations import Relation
+from airflow_abs.spark.template import messages_below, relations_in
 
 # They say how Spark runs a plan and change no row. In the plan of the proof they would hide what Spark needs.
 _WITHOUT_EFFECT = ("repartition", "repartition_by_expression", "hint")
@@ -41,7 +43,7 @@ def proof_copy(
                 message.subquery_alias.input.CopyFrom(inputs[message.subquery_alias.alias]())
                 continue
             _pass_on(message)
-        waiting.extend(below(message))
+        waiting.extend(messages_below(message))
     return copy
 
 
@@ -70,28 +72,23 @@ def check_samples(relation: Relation) -> None:
         raise sample(Rows(Spread.DIVIDED))
 
 
-def relations_in(relation: Relation) -> Iterator[Any]:
-    """Every relation below, itself included, those in expressions too."""
-    waiting = [relation]
-    while waiting:
-        message = waiting.pop()
-        if message.DESCRIPTOR.name == "Relation":
-            yield message
-        waiting.extend(below(message))
+def check_values(values: tuple[NonRepeatable, ...], *, reads_source: bool) -> None:
+    """Refuse values that name Spark's partitions and the exchange's files, which no author can mean.
 
-
-def below(message: Any) -> Iterator[Any]:
-    """The messages that a message holds directly."""
-    for descriptor, value in message.ListFields():
-        if descriptor.type != descriptor.TYPE_MESSAGE:
-            continue
-        if descriptor.message_type.GetOptions().map_entry:
-            if descriptor.message_type.fields_by_name["value"].type == descriptor.TYPE_MESSAGE:
-                yield from value.values()
-        elif hasattr(value, "DESCRIPTOR"):
-            yield value
-        else:
-            yield from value
+    Raises:
+        Refusal: the first of them.
+    """
+    for value in values:
+        if value.kind is Repeatability.PARTITION or (
+            value.kind is Repeatability.FILE and not (reads_source and value.function == "input_file_name")
+        ):
+            raise Refusal(
+                f"{value.function}()",
+                "depends on how a subtask's rows lie in Spark's partitions and files, not on the rows",
+                "use a column of the data instead"
+                + (" (in the vertex that has the source, input_file_name())" if "file" in value.function else ""),
+                partial=True,
+            )
 
 
 def _pass_on(message: Any) -> None:

@@ -10,10 +10,10 @@ from upath import UPath
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.spark.compile.planning import check_exchange, read_slots
 from airflow_abs.spark.connect.capacity import read_capacity, splits_of_range
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.planning import check_exchange, read_slots
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_abs.spark.proof.values import NonRepeatable, Repeatability
+from airflow_abs.spark.non_repeatable import NonRepeatable, Repeatability
 from tests.spark.proof.transforms import functions, sql
 
 pytestmark = pytest.mark.spark

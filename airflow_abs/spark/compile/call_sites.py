@@ -9,8 +9,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from airflow_abs.spark.proof.template import relations_in
 from airflow_abs.spark.relations import Relation
+from airflow_abs.spark.template import relations_in
 
 _PYSPARK = "pyspark"
 _OURS = str(Path(__file__).parents[2])

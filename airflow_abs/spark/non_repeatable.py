@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from airflow_abs.spark.proof.refusals import Refusal
-from airflow_abs.spark.proof.template import below
 from airflow_abs.spark.relations import Relation
+from airflow_abs.spark.template import messages_of
 
 
 class Repeatability(StrEnum):
@@ -56,10 +54,7 @@ class NonRepeatable:
 def find_non_repeatable(relation: Relation) -> tuple[NonRepeatable, ...]:
     """All such functions of a plan, each once, by name; those in SQL text too."""
     found: set[NonRepeatable] = set()
-    waiting: list[Any] = [relation]
-    while waiting:
-        message = waiting.pop()
-        waiting.extend(below(message))
+    for message in messages_of(relation):
         match message.DESCRIPTOR.name:
             case "UnresolvedFunction":
                 found |= _called(message.function_name, bool(message.arguments))
@@ -70,25 +65,6 @@ def find_non_repeatable(relation: Relation) -> tuple[NonRepeatable, ...]:
             case "CommonInlineUserDefinedFunction" if not message.deterministic:
                 found.add(NonRepeatable(message.function_name, Repeatability.PYTHON))
     return tuple(sorted(found, key=lambda entry: (entry.kind, entry.function)))
-
-
-def check_values(values: tuple[NonRepeatable, ...], *, reads_source: bool) -> None:
-    """Refuse values that name Spark's partitions and the exchange's files, which no author can mean.
-
-    Raises:
-        Refusal: the first of them.
-    """
-    for value in values:
-        if value.kind is Repeatability.PARTITION or (
-            value.kind is Repeatability.FILE and not (reads_source and value.function == "input_file_name")
-        ):
-            raise Refusal(
-                f"{value.function}()",
-                "depends on how a subtask's rows lie in Spark's partitions and files, not on the rows",
-                "use a column of the data instead"
-                + (" (in the vertex that has the source, input_file_name())" if "file" in value.function else ""),
-                partial=True,
-            )
 
 
 def _called(name: str, with_arguments: bool) -> set[NonRepeatable]:
