@@ -17,7 +17,7 @@ from pathlib import Path
 
 from airflow_abs.exchange.errors import CommitConflictError, CommitError
 from airflow_abs.exchange.storage.locations import Location
-from airflow_abs.exchange.storage.whole_files import create_exclusively, find_version, replace_version
+from airflow_abs.exchange.storage.whole_files import create_exclusively, find_version, make_folder, replace_version
 
 LEASE_SECONDS = 600.0
 
@@ -43,7 +43,7 @@ def hold_local_lock(path: Path, identity: str, target: str) -> Iterator[None]:
 
 def _lock(path: Path, target: str) -> int:
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except FileNotFoundError:  # another publisher just removed the folder
@@ -53,7 +53,9 @@ def _lock(path: Path, target: str) -> int:
             if _is_still(descriptor, path):
                 return descriptor
         except BlockingIOError as error:
-            raise _conflict(target, os.pread(descriptor, 4096, 0)) from error
+            holder = os.pread(descriptor, 4096, 0)
+            os.close(descriptor)
+            raise _conflict(target, holder) from error
         except BaseException:
             os.close(descriptor)
             raise

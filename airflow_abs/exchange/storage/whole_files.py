@@ -29,6 +29,7 @@ from airflow_abs.exchange.storage.locations import S3_SCHEMES, ExchangePath, Loc
 
 _CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{32})"}$')
 _CONTENDED_TRIES = 5
+_FOLDER_TRIES = 100
 _DO = "clear the task that writes it"
 
 
@@ -201,7 +202,7 @@ def check_writable(root: ExchangePath) -> None:
 
 def _replace_local(location: Location, data: bytes) -> None:
     target = location.local
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     temporary = target.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as file:
@@ -239,6 +240,22 @@ def _put_if_absent(location: Location, data: bytes) -> bool:
             if not is_contended(error) or left == 1:
                 raise
     return True
+
+
+def make_folder(folder: Path) -> None:
+    """Make a local folder with those above it, also while others remove the empty ones among them.
+
+    Raises:
+        OSError: it is a file, or cannot be made.
+    """
+    for left in range(_FOLDER_TRIES, -1, -1):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, FileNotFoundError):  # it was there, or the one above it, and is gone
+            if left == 0 or (folder.exists() and not folder.is_dir()):
+                raise
+        else:
+            return
 
 
 def sync_folder(folder: str) -> None:

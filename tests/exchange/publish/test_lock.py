@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -51,6 +52,38 @@ def test_the_folder_of_a_lock_stays_while_others_use_it(tmp_path: Path) -> None:
         with hold_local_lock(tmp_path / "work" / "b.lock", "run 2", "/b"):
             pass
         assert (tmp_path / "work" / "a.lock").exists()
+
+
+def test_a_folder_that_a_sibling_removes_while_it_is_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "work"
+    make, raced = os.mkdir, [False]
+
+    def made_by_a_sibling_that_removes_it(path: str | Path, mode: int = 0o777) -> None:
+        if Path(path) == folder and not raced[0]:
+            raced[0] = True
+            raise FileExistsError(17, "File exists", str(path))
+        make(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", made_by_a_sibling_that_removes_it)
+    with hold_local_lock(folder / "t.lock", "run", "/t"):
+        assert raced == [True]
+
+
+def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "work").touch()
+    with pytest.raises(FileExistsError), hold_local_lock(tmp_path / "work" / "t.lock", "run", "/t"):
+        pass
+
+
+def test_a_conflict_leaves_no_open_file(tmp_path: Path) -> None:
+    with hold_local_lock(tmp_path / "t.lock", "run 1", "/t"):
+        before = sorted(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            with pytest.raises(CommitConflictError), hold_local_lock(tmp_path / "t.lock", "run 2", "/t"):
+                pass
+        assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_store_lock_is_held_by_one_and_leaves_nothing(location: Location) -> None:
