@@ -25,7 +25,7 @@ from airflow_abs.exchange.storage.client_errors import (
     reason_of,
     storage_errors,
 )
-from airflow_abs.exchange.storage.locations import S3_SCHEMES, ExchangePath, Location, locate
+from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 
 _CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{32})"}$')
 _CONTENDED_TRIES = 5
@@ -75,29 +75,6 @@ def create_exclusively(path: ExchangePath, data: bytes) -> bool:
             f"{location}: cannot be created ({reason_of(error)}); check that the folder is writable, and that the "
             "storage takes conditional writes"
         ) from error
-
-
-def find_version(location: Location) -> str | None:
-    """What S3 calls this state of a file (its ETag), to replace only that; None for no file, and on other storage."""
-    if location.scheme not in S3_SCHEMES:
-        return None
-    try:
-        return str(location.fs.info(location.path)["ETag"])
-    except FileNotFoundError:
-        return None
-
-
-def replace_version(location: Location, data: bytes, version: str) -> bool:
-    """Write a file on S3 if it is still the version that `find_version` gave; False if it is another one, or gone."""
-    try:
-        location.fs.pipe_file(location.path, data, IfMatch=version)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        if is_taken(error) or is_contended(error):
-            return False
-        raise
-    return True
 
 
 def read_bytes(path: ExchangePath) -> bytes:

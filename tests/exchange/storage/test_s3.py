@@ -272,7 +272,7 @@ def test_a_storage_that_stays_busy_is_told_with_the_path_and_what_to_do(s3: S3Se
         "create": f"{where}/a",
         "read": f"{where}/a",
         "list": f"source {where}",
-        "publish": f"{where}/t/_airflow_abs_lock",
+        "publish": f"sink {where}/t",
     }
 
 
