@@ -33,6 +33,7 @@ _EMPTY = "~"
 _SHORTENED = "~~"
 _PLAIN = frozenset(string.ascii_letters.encode() + string.digits.encode() + b".-_")
 _HIDDEN_FIRST = frozenset(b"._")  # Spark does not read files and folders whose name starts with these
+_TAKEN = frozenset({"plan.json", "server.json", "probe"})  # by what else lies in a job's folder
 _ESCAPED_BYTE = re.compile(r"~([0-9A-F]{2})")
 
 
@@ -110,7 +111,8 @@ class JobFolder:
         return self.path / f"_server-{escape(key)}"
 
     def region_path(self, region: str) -> ExchangePath:
-        return self.path / escape(region)
+        name = escape(region)
+        return self.path / (f"~{ord(name[0]):02X}{name[1:]}" if name in _TAKEN else name)
 
     def step_path(self, region: str, step: int) -> ExchangePath:
         """The compiled plan template of step `step` (0, 1, ...) of a region."""
