@@ -15,7 +15,7 @@ from typing import Any
 WAIT_SECONDS = 60.0
 
 
-class Killed(BaseException):  # noqa: N818  (as KeyboardInterrupt, no error that anybody handles)
+class Killed(BaseException):
     """The process is gone: no call that follows reaches the storage."""
 
 
@@ -80,7 +80,7 @@ class Actor:
     def _run(self) -> None:
         try:
             self.result = self.work(self)
-        except BaseException as error:  # noqa: BLE001  (whoever looks at the world judges it)
+        except BaseException as error:
             self.error = error
         self.is_over = True
         self._parked.release()

@@ -86,6 +86,5 @@ def _follow(world: World, prefix: list[Choice], seen: set[Hashable], open_: list
         if not choices:
             world.finish()
             return
-        for other in choices[1:]:
-            open_.append([*world.done, other])
+        open_.extend([*world.done, other] for other in choices[1:])
         world.perform(choices[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,12 @@ class ModelStore:
 
     objects: dict[str, bytes] = field(default_factory=dict)
     loses_answers: bool = False
+    now: Callable[[], float] = lambda: 0.0
+    times: dict[str, float] = field(default_factory=dict)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.objects[path] = data
+        self.times[path] = self.now()
 
     def find(self, folder: str) -> dict[str, bytes]:
         return {path: found for path, found in sorted(self.objects.items()) if path.startswith(f"{folder}/")}
@@ -62,7 +69,7 @@ class ModelFileSystem(AbstractFileSystem):
             self._told(refused)
             if refused:
                 raise FileExistsError(path)
-            self.store.objects[path] = value
+            self.store.put(path, value)
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         self._step()
@@ -70,7 +77,7 @@ class ModelFileSystem(AbstractFileSystem):
         self._told(there is None)
         if there is None:
             raise FileNotFoundError(path1)
-        self.store.objects[path2] = there
+        self.store.put(path2, there)
 
     def rm_file(self, path: str) -> None:
         self._step()
@@ -83,7 +90,13 @@ class ModelFileSystem(AbstractFileSystem):
     def find(self, path: str, maxdepth: Any = None, withdirs: bool = False, detail: bool = False, **kwargs: Any) -> Any:
         self._step()
         found = {
-            name: {"name": name, "size": len(data), "type": "file", "ETag": etag(data), "mtime": 0.0}
+            name: {
+                "name": name,
+                "size": len(data),
+                "type": "file",
+                "ETag": etag(data),
+                "mtime": self.store.times.get(name, 0.0),
+            }
             for name, data in self.store.find(path.rstrip("/")).items()
         }
         self._told([(name, info["size"], info["ETag"] if detail else "") for name, info in found.items()])
@@ -95,7 +108,13 @@ class ModelFileSystem(AbstractFileSystem):
         self._told(there)
         if there is None:
             raise FileNotFoundError(path)
-        return {"name": path, "size": len(there), "type": "file", "ETag": etag(there)}
+        return {
+            "name": path,
+            "size": len(there),
+            "type": "file",
+            "ETag": etag(there),
+            "mtime": self.store.times.get(path, 0.0),
+        }
 
     def _step(self) -> None:
         if self.actor is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_abs.exchange.errors import CommitConflictError
@@ -52,7 +52,7 @@ class LogRecord:
     """One state of a target. `writers` are the tokens of who wrote it and the ones before, newest first."""
 
     number: int = 0
-    commit: CommitRecord = CommitRecord()
+    commit: CommitRecord = field(default_factory=CommitRecord)
     claim: Claim | None = None
     garbage: tuple[Garbage, ...] = ()
     writers: tuple[str, ...] = ()
@@ -67,8 +67,8 @@ class LogRecord:
         """Build and check a record; a DamagedFileError names the first field that is wrong."""
         fields = JsonFields(payload, where, where)
         claims = [
-            Claim(claim.text("identity"), claim.number("until"), tuple(file.text("name") for file in claim.objects("puts")))
-            for claim in fields.objects("claim")
+            Claim(each.text("identity"), each.number("until"), tuple(put.text("name") for put in each.objects("puts")))
+            for each in fields.objects("claim")
         ]
         return LogRecord(
             number=fields.integer("number"),
@@ -149,10 +149,11 @@ class CommitLog:
 
     def _before_the_log(self) -> CommitRecord:
         """What a version of this package without a log has published."""
-        place = self._target / RECORD_NAME
-        content = _content(place)
-        where = str(place)
-        return CommitRecord() if content is None else CommitRecord.from_json(decode_json(content, where=where), where=where)
+        content = _content(self._target / RECORD_NAME)
+        if content is None:
+            return CommitRecord()
+        where = str(self._target / RECORD_NAME)
+        return CommitRecord.from_json(decode_json(content, where=where), where=where)
 
 
 def _content(place: Location) -> bytes | None:

@@ -1,8 +1,8 @@
 """Publishing to an object store, which can swap nothing: put the new files, write the record, delete the old ones.
 
-The log of the target (`commit_log.py`) is the truth: a reader that reads exactly the files of `read_commit(target)` sees
-the old output or the new, whole; if one of them is gone, a newer one has been published meanwhile: it reads the record
-again. Names of files are never used twice, and only what the log says will never be published is deleted, so a
+The log of the target (`commit_log.py`) is the truth: a reader that reads exactly the files of `read_commit(target)`
+sees the old output or the new, whole; if one of them is gone, a newer one has been published meanwhile: it reads the
+record again. Names of files are never used twice, and only what the log says will never be published is deleted, so a
 publisher that was paused for however long harms nothing when it goes on.
 
 Not guaranteed: a reader that *lists* the target between the first put and the last delete sees old and new files

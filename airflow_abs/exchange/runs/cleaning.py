@@ -101,7 +101,8 @@ def find_expired(
         if len(parts) > 3 and not parts[0].startswith("."):
             jobs.setdefault((parts[0], parts[1], parts[2]), []).append(info)
     folders = [location / "/".join(ids) for ids in jobs]
-    if files and not is_marked(location) and not any(is_planned(folder) for folder in folders):
+    # the marker last: another `gc` sets it before it deletes the first plan
+    if files and not any(is_planned(folder) for folder in folders) and not is_marked(location):
         raise refuse_unmarked(root)
     found = [_expired(location, ids, infos, now) for ids, infos in jobs.items() if not is_alive(ids[0], ids[1])]
     old = [job for job in found if now - job.modified >= older_than_seconds and is_planned(job.location)]

@@ -39,8 +39,8 @@ def is_planned(job: Location) -> bool:
 def refuse_unmarked(root: ExchangePath) -> ExchangeError:
     """The error for a folder that is no exchange."""
     return ExchangeError(
-        f"exchange {root}: found neither the file {MARKER_NAME} there nor a run with a readable plan.json; expected the "
-        "root of an exchange, which `plan` marks. Nothing was deleted: check the path"
+        f"exchange {root}: found neither the file {MARKER_NAME} there nor a run with a readable plan.json; expected "
+        "the root of an exchange, which `plan` marks. Nothing was deleted: check the path"
     )
 
 

@@ -29,7 +29,18 @@ def test_gc_without_a_migrated_database_says_what_it_needs(tmp_path: Path) -> No
     job = JobFolder(tmp_path / "exchange", "d", "r", "j")
     write_json(job.plan_path, {"id": "p", "regions": []})
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "airflow_abs.cli.main", "gc", "--older-than", "0s", "--exchange", str(job.root)],
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "airflow_abs.cli.main",
+            "gc",
+            "--older-than",
+            "0s",
+            "--exchange",
+            str(job.root),
+        ],
         capture_output=True,
         text=True,
         timeout=240,
@@ -42,7 +53,7 @@ def test_gc_without_a_migrated_database_says_what_it_needs(tmp_path: Path) -> No
     )
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1] == (
-        "airflow-abs: Airflow's database cannot be asked which runs are not over (no such table: dag_run); expected one "
-        "that `airflow db migrate` has set up: run this where Airflow is configured. Nothing is deleted without it"
+        "airflow-abs: Airflow's database cannot be asked which runs are not over (no such table: dag_run); expected "
+        "one that `airflow db migrate` has set up: run this where Airflow is configured. Nothing is deleted without it"
     )
     assert job.plan_path.exists()  # type: ignore[attr-defined]

@@ -66,11 +66,15 @@ def test_a_publisher_that_was_taken_over_while_it_copied_harms_nothing(bucket: U
             assert placed.wait(60)
 
     def publish_second() -> None:
-        StoreCommit(target, "run 2", stop_before_recording, now=lambda: clock[0], threads=1).publish(second, "overwrite")
+        StoreCommit(target, "run 2", stop_before_recording, now=lambda: clock[0], threads=1).publish(
+            second, "overwrite"
+        )
 
     other = threading.Thread(target=publish_second)
     with pytest.raises(CommitConflictError, match="run 2 is publishing to it right now"):
-        StoreCommit(target, "run 1", sleep_beyond_the_lease, now=lambda: clock[0], threads=1).publish(first, "overwrite")
+        StoreCommit(target, "run 1", sleep_beyond_the_lease, now=lambda: clock[0], threads=1).publish(
+            first, "overwrite"
+        )
     may_record.set()
     other.join(60)
     record = read_commit(target)
