@@ -224,7 +224,6 @@ def test_one_setting_serves_airflow_and_spark(s3_root: UPath) -> None:
     assert uri_for_spark(s3_root / "a").startswith("s3a://b-")
     assert Files("s3://minio@lake/a@b/c").uri == "s3a://lake/a@b/c"
     assert Files("s3n://lake/x").uri == Files("s3a://lake/x").uri == "s3a://lake/x"
-    assert Files("abfss://box@account/x").uri == "abfss://box@account/x"
 
 
 def test_a_storage_that_is_busy_for_a_moment_is_asked_again(s3: S3Server, s3_root: UPath) -> None:
