@@ -85,7 +85,7 @@ def for_hadoop(uri: str) -> str:
     if separator and scheme in AZURE_SCHEMES and "@" not in authority:
         raise ValueError(
             f"{uri!r}: found no storage account in it; expected {scheme}://<container>@<account>.dfs.core.windows.net"
-            f"{path}: Spark cannot look into Airflow's connection (which may stand before: <connection>@<container>@...)"
+            f"{path}: Spark cannot look into Airflow's connection (which may stand before it, with an @)"
         )
     return f"s3a://{authority}{path}" if separator and scheme in S3_SCHEMES else uri
 
