@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+LAST_COMPLETE_DAY = "{{ macros.ds_add(data_interval_end | ds, -1) }}"
+"""Template for the last day that was over when the data interval ended; with ``@daily`` the interval's own day."""
+
 _HOMES = {
     "AdaptiveSparkJob": "airflow_abs.task_groups.adaptive_spark",
     "AdaptiveSparkOperator": "airflow_abs.operators.adaptive_spark",
@@ -23,7 +26,7 @@ _HOMES = {
     "Files": "airflow_abs.exchange.sources.files",
 }
 
-__all__ = ["AdaptiveSparkJob", "AdaptiveSparkOperator", "Ephemeral", "Files", "__version__"]
+__all__ = ["LAST_COMPLETE_DAY", "AdaptiveSparkJob", "AdaptiveSparkOperator", "Ephemeral", "Files", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

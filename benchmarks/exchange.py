@@ -1,4 +1,4 @@
-"""CPU of the exchange against Spark's own shuffle: the same rows, scanned, moved by key, and read to the end."""
+"""CPU of the exchange against Spark's own shuffle: the same rows, scanned, dealt out, and read to the end."""
 
 from __future__ import annotations
 
@@ -6,35 +6,42 @@ import asyncio
 import os
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes, split_by_count
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.paths import uri_for_spark
+from airflow_abs.exchange.records.manifest import ResultFile, ResultManifest, files_for_range, read_manifest
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.connection import Connection, open_connection
-from airflow_abs.spark.connect.operations import Operation, derive_id, execute_operation, release_session
+from airflow_abs.spark.connect.execute import execute_operation
+from airflow_abs.spark.connect.operations import Operation, derive_id, release_session
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.relations import read_result, write_files
 from airflow_abs.spark.server.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings
-from benchmarks.target_bytes import write_events
+from benchmarks.target_bytes import ROWS, write_events
 from tests.job_runner import JobRun, plan_run
 
 SUBPARTITIONS = 128
 READERS = 8
 ROUNDS = 3
+EDGES = (Partitioning.HASH, Partitioning.REBALANCE, Partitioning.RESCALE)
+BY_KEY, IN_TURN = "inline shuffle by key", "inline shuffle in turn"
 
 
-def run() -> list[dict[str, float | str]]:
-    """A row each for the shuffle, the write, all range reads, and write plus reads; medians of all rounds."""
+def run(rows: int = ROWS) -> list[dict[str, float | str]]:
+    """CPU seconds, medians of all rounds: of Spark's shuffles, and of each edge its write, its reads, and both."""
     with tempfile.TemporaryDirectory(prefix="airflow-abs-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        write_events(folder / "events")
+        write_events(folder / "events", rows)
         settings = EmbeddedSettings(cores=os.cpu_count() or 1, driver_memory="4g", idle_seconds=600)
         try:
             endpoint = ensure_embedded_server(folder / "spark", settings=settings)
@@ -43,8 +50,9 @@ def run() -> list[dict[str, float | str]]:
         finally:
             stop_embedded_server(folder / "spark")
     seconds = {key: statistics.median(sample[key] for sample in samples[1:]) for key in samples[0]}
-    seconds["write and all reads"] = seconds["exchange write"] + seconds["all range reads"]
-    inline = seconds["inline shuffle"]
+    for edge in EDGES:
+        seconds[f"{edge}: write and all reads"] = seconds[f"{edge}: write"] + seconds[f"{edge}: all reads"]
+    inline = seconds[BY_KEY]
     return [
         {"what": key, "cpu_seconds": round(value, 1), "over_inline": round(value / inline, 2)}
         for key, value in seconds.items()
@@ -53,12 +61,23 @@ def run() -> list[dict[str, float | str]]:
 
 def _round(endpoint: Any, folder: Path, server: psutil.Process, number: int) -> dict[str, float]:
     """The first round warms the server up."""
-    job = _plan(endpoint, folder, f"round-{number}")
-    return {
-        "inline shuffle": _cpu(server, lambda: _shuffle_inline(endpoint, folder)),
-        "exchange write": _cpu(server, lambda: asyncio.run(job.run_region("events"))),
-        "all range reads": _cpu(server, lambda: asyncio.run(_read_ranges(endpoint, job))),
+    found = {
+        BY_KEY: _cpu(server, lambda: _shuffle_inline(endpoint, folder, "customer_id")),
+        IN_TURN: _cpu(server, lambda: _shuffle_inline(endpoint, folder)),
     }
+    for edge in EDGES:
+        job = _plan(endpoint, folder, f"round-{number}-{edge}", edge)
+        found[f"{edge}: write"] = _cpu(server, partial(_write, job))
+        found[f"{edge}: all reads"] = _cpu(server, partial(_read, endpoint, job, edge))
+    return found
+
+
+def _write(job: JobRun) -> None:
+    asyncio.run(job.run_region("events"))
+
+
+def _read(endpoint: Any, job: JobRun, edge: Partitioning) -> None:
+    asyncio.run(_read_all(endpoint, job, edge))
 
 
 def _cpu(server: psutil.Process, work: Callable[[], object]) -> float:
@@ -67,12 +86,13 @@ def _cpu(server: psutil.Process, work: Callable[[], object]) -> float:
     return float(sum(server.cpu_times()[:2]) - before)
 
 
-def _plan(endpoint: Any, folder: Path, run_id: str) -> JobRun:
+def _plan(endpoint: Any, folder: Path, run_id: str, edge: Partitioning) -> JobRun:
+    keys = ("customer_id",) if edge is Partitioning.HASH else ()
     return plan_run(
         endpoint,
         folder / "exchange",
         [JobVertex("events", has_source=True), JobVertex("reader", has_sink=True)],
-        [JobEdge("events", "reader", "events", Partitioning.HASH, ("customer_id",))],
+        [JobEdge("events", "reader", "events", edge, keys)],
         [
             VertexProgram("events", None, {}, Files(str(folder / "events"))),
             VertexProgram("reader", None, {}, sink=Files(str(folder / "out"))),
@@ -84,33 +104,39 @@ def _plan(endpoint: Any, folder: Path, run_id: str) -> JobRun:
     )
 
 
-def _shuffle_inline(endpoint: Any, folder: Path) -> None:
+def _shuffle_inline(endpoint: Any, folder: Path, *keys: str) -> None:
     with open_session(endpoint) as session:
-        rows = session.read.parquet(str(folder / "events")).repartition(SUBPARTITIONS, "customer_id")
+        rows = session.read.parquet(str(folder / "events")).repartition(SUBPARTITIONS, *keys)
         rows.write.format("noop").mode("overwrite").save()
 
 
-async def _read_ranges(endpoint: Any, job: JobRun) -> None:
-    """As eight subtasks would, each its sixteen subpartitions, the rows going nowhere."""
-    from airflow_abs.core.decide.ranges import IndexRange
-    from airflow_abs.exchange.records.manifest import files_for_range, read_manifest
-    from airflow_abs.exchange.records.paths import uri_for_spark
-
+async def _read_all(endpoint: Any, job: JobRun, edge: Partitioning) -> None:
+    """As eight subtasks would, each its sixteen subpartitions or its files, the rows going nowhere."""
     count = job.decisions["events"].parallelism
     manifests = [read_manifest(job.folder, "events", index) for index in range(count)]
     results = [next(iter(manifest.results.values())) for manifest in manifests]
+    session = derive_id("exchange benchmark", job.folder.run_id)
     async with open_connection(endpoint) as connection:
-        for start in range(0, SUBPARTITIONS, SUBPARTITIONS // READERS):
-            span = IndexRange(start, start + SUBPARTITIONS // READERS)
-            paths = [uri_for_spark(job.folder.file_path(file.path)) for file in files_for_range(results, span)]
-            relation = read_result(paths, schema=results[0].schema, numbered=True, subpartitions=span)
-            await _write_nowhere(connection, relation, job.folder.run_id, start)
+        for number, (span, files) in enumerate(_reads(results, edge)):
+            paths = [uri_for_spark(job.folder.file_path(file.path)) for file in files]
+            schema, numbered = results[0].schema, edge is not Partitioning.RESCALE
+            relation = read_result(paths, schema=schema, numbered=numbered, subpartitions=span)
+            await _write_nowhere(connection, relation, session, number)
+        await release_session(connection, session)
 
 
-async def _write_nowhere(connection: Connection, relation: Any, run_id: str, number: int) -> None:
+def _reads(
+    results: Sequence[ResultManifest], edge: Partitioning
+) -> list[tuple[IndexRange | None, Sequence[ResultFile]]]:
+    """Of each reader: its subpartitions, and the files that it opens."""
+    if edge is Partitioning.RESCALE:
+        written = [file for result in results for file in result.files]
+        spans = cut_by_bytes([file.bytes for file in written], min(READERS, len(written)))
+        return [(None, written[span.start : span.stop]) for span in spans]
+    return [(span, files_for_range(results, span)) for span in split_by_count(SUBPARTITIONS, READERS)]
+
+
+async def _write_nowhere(connection: Connection, relation: Any, session: str, number: int) -> None:
     plan = write_files(relation, "", file_format="noop", options={})
     plan.command.write_operation.ClearField("path")
-    session = derive_id("exchange benchmark", run_id)
     await execute_operation(connection, Operation(session, derive_id(session, number), plan.SerializeToString()))
-    if number == SUBPARTITIONS - SUBPARTITIONS // READERS:
-        await release_session(connection, session)

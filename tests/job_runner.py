@@ -13,9 +13,9 @@ from typing import Any
 
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.sinks import publish_sink
 from airflow_abs.exchange.records.decisions import StoredDecision, decide_and_store, read_decision
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.spark.compile.planning import plan_job

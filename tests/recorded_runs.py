@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,16 @@ from airflow_abs.core.decide.region_decision import (
     decide_region,
 )
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, region_options
 from airflow_abs.exchange.records.manifest import (
     MANIFEST_VERSION,
     Manifest,
     ResultFile,
     ResultManifest,
+    bytes_by_file,
     bytes_by_subpartition,
 )
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import (
     JobPlan,
     PlannedInput,
@@ -100,7 +101,7 @@ class RecordedRun:
                 entry.name,
                 entry.partitioning,
                 [
-                    bytes_by_subpartition(manifest.results[entry.result])
+                    (bytes_by_file if entry.is_rescale else bytes_by_subpartition)(manifest.results[entry.result])
                     for _, manifest in sorted(self.manifests[entry.region].items())
                 ],
             )
@@ -116,7 +117,17 @@ class RecordedRun:
             decision=decision,
             files={key: found for key, found in files.items() if found},
             producers=producers,
+            producer_decisions={region: self.stored[region].digest for region in producers},
             measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
+            measured_by_producer={entry.name: entry.bytes_by_partition for entry in inputs if entry.is_rescale},
+            placements={
+                entry.name: [
+                    manifest.results[entry.result].checksum
+                    for _, manifest in sorted(self.manifests[entry.region].items())
+                ]
+                for entry in planned.inputs
+                if entry.is_rescale
+            },
             measured_at=self._measured_at(planned),
         )
         write_json(self.folder.decision_path(name), stored.to_json())
@@ -142,9 +153,13 @@ class RecordedRun:
         for step in self.plan.region(name).steps:
             spread = [self.sizes(name, index, part) for part in range(step.subpartitions)]
             sizes = (*spread[:-1], spread[-1] + grown)
-            path = f"{name}/subtask-{index}/attempt-{attempt}/{step.result}/part-0.parquet"
-            file = ResultFile(path, sum(sizes) + 100, sum(sizes) // 10, 0, sizes)
-            results[step.result] = ResultManifest(step.format, step.schema, step.subpartitions, (file,))
+            folder = f"{name}/subtask-{index}/attempt-{attempt}/{step.result}"
+            files = [ResultFile(f"{folder}/part-0.parquet", sum(sizes) + 100, sum(sizes) // 10, 0, sizes)]
+            if step.by_file:
+                files.append(replace(files[0], path=f"{folder}/part-1.parquet"))
+            results[step.result] = ResultManifest(
+                step.format, step.schema, step.subpartitions, tuple(files), str(grown), step.by_file
+            )
         times = {"seconds": self.seconds(name, index), "waited": self.waited(index)}
         manifest = Manifest(name, index, attempt, self.stored[name].digest, results=results, **times)
         # As `write_manifest`, without its sync to the disk: there can be thousands.
@@ -192,12 +207,22 @@ class RecordedRun:
 
     @staticmethod
     def _result(origin: str, how: Partitioning) -> str:
-        return f"{origin}.whole" if how is Partitioning.BROADCAST else f"{origin}.{how.value}"
+        whole = how in (Partitioning.BROADCAST, Partitioning.RESCALE)
+        return f"{origin}.whole" if whole else f"{origin}.{how.value}"
 
     def _step(self, name: str, result: str) -> PlannedStep:
         cut = result.endswith((".hash", ".rebalance"))
         shuffles = any(Partitioning.HASH in region.inputs.values() for region in self.regions if region.name == name)
-        return PlannedStep(result, "{}", "parquet", {}, self.subpartitions if cut else 1, shuffles=shuffles)
+        by_file = any(region.inputs.get(name) is Partitioning.RESCALE for region in self.regions)
+        return PlannedStep(
+            result,
+            "{}",
+            "parquet",
+            {},
+            self.subpartitions if cut else 1,
+            shuffles=shuffles,
+            by_file=by_file and result.endswith(".whole"),
+        )
 
 
 def skewed(region: str, index: int, subpartition: int) -> int:
@@ -215,6 +240,20 @@ def revenue_run(root: Path, run_id: str = "manual__2026-01-03", sizes: Sizes = s
         MadeRegion("by_region", inputs={"enriched": Partitioning.HASH}, before=("rates",), sink="/mart/revenue"),
     ]
     run = RecordedRun(JobFolder(root, "daily_revenue", run_id, "revenue"), regions, sizes, {**OPTIONS, **options})
+    run.write_plan()
+    return run
+
+
+def copied_run(root: Path, sizes: Sizes = skewed, **options: Any) -> RecordedRun:
+    """A source whose files are dealt out to `copy`, which also reads a hash input; every result read by file has two
+    files for each subtask."""
+    regions = [
+        MadeRegion("orders", files=(1800, 900, 900, 400)),
+        MadeRegion("notes", files=(900, 900)),
+        MadeRegion("copy", inputs={"orders": Partitioning.RESCALE}),
+        MadeRegion("noted", inputs={"notes": Partitioning.HASH, "copy": Partitioning.RESCALE}, sink="/mart/noted"),
+    ]
+    run = RecordedRun(JobFolder(root, "copies", "run", "job"), regions, sizes, {**OPTIONS, **options})
     run.write_plan()
     return run
 

@@ -18,16 +18,3 @@ def find_smallest_legal(low: int, high: int, is_legal: Callable[[int], bool]) ->
         else:
             low = middle + 1
     return high + 1
-
-
-def find_largest_legal(low: int, high: int, is_legal: Callable[[int], bool]) -> int:
-    """Largest legal value of `low..high` (inclusive), or `NO_LEGAL_VALUE` if not even `low` is legal."""
-    if not is_legal(low):
-        return NO_LEGAL_VALUE
-    while low <= high:
-        middle = (low + high) // 2
-        if is_legal(middle):
-            low = middle + 1
-        else:
-            high = middle - 1
-    return low - 1

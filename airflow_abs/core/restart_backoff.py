@@ -6,7 +6,7 @@ Times are integer milliseconds of any one clock that the caller reads; randomnes
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -128,11 +128,6 @@ class ExponentialDelay:
         self._attempts = 0
         self._restart_at: int | None = None
 
-    @property
-    def longest_backoff_ms(self) -> int:
-        """No wait is longer."""
-        return self._options.max_ms
-
     def notify_failure(self, now_ms: int) -> bool:
         """Begin a new wait, unless one is going on (its very end included)."""
         options = self._options
@@ -167,12 +162,3 @@ class ExponentialDelay:
         except OverflowError:  # far beyond the maximum
             return options.max_ms
         return max(options.initial_ms, min(base + self._random_int(-offset, offset), options.max_ms))
-
-
-def choose_strategy(settings: Mapping[str, str | None], *, checkpointing: bool) -> str:
-    """Name of the strategy to use: the first that is set, in the order given (code, job, cluster).
-
-    Without any, exponential delay if the job can resume where it was (checkpointing), else none.
-    """
-    chosen = next((name for name in settings.values() if name is not None), None)
-    return chosen or ("exponential-delay" if checkpointing else "none")

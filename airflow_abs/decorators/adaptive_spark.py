@@ -5,11 +5,60 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
+from airflow_abs.core.errors import JobGraphError
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator, Edge
 
-VertexFactory = Callable[..., AdaptiveSparkOperator]
+
+class VertexFactory:
+    """A decorated transform. Calling it inside an `AdaptiveSparkJob` declares a vertex.
+
+    Arguments that are edges of other vertices are its inputs, all others its `transform_kwargs`. The vertex is named
+    after the function. `override` gives another factory, with other options.
+    """
+
+    def __init__(self, transform: Callable[..., Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, transform)
+        self.function = transform
+        self._options = options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> AdaptiveSparkOperator:
+        names = list(inspect.signature(self.function).parameters)
+        if self._options.get("source") is not None and not any(
+            isinstance(value, Edge) for value in (*args, *kwargs.values())
+        ):
+            names = names[1:]  # the first parameter is the source's
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        inputs = {name: value for name, value in given.items() if isinstance(value, (Edge, AdaptiveSparkOperator))}
+        arguments = {name: value for name, value in given.items() if name not in inputs}
+        return AdaptiveSparkOperator(
+            **{
+                "task_id": self.function.__name__,
+                **self._options,
+                "transform": self.function,
+                "inputs": inputs,
+                "transform_kwargs": {**self._options.get("transform_kwargs", {}), **arguments},
+            }
+        )
+
+    def override(self, **options: Any) -> VertexFactory:
+        """The same transform with these options replaced, for example ``override(task_id="again", retries=0)``."""
+        return VertexFactory(self.function, {**self._options, **options})
+
+    def expand(self, **_: Any) -> NoReturn:
+        """Airflow's dynamic mapping, which a vertex has already.
+
+        Raises:
+            JobGraphError: always.
+        """
+        raise JobGraphError(
+            f"vertex {self.function.__name__!r}: .expand() and .partial() are not for vertices, whose fan-out is "
+            "decided on the day; call it with its inputs, and declare a vertex for each if you need several"
+        )
+
+    partial = expand
+    expand_kwargs = expand
 
 
 @overload
@@ -19,10 +68,7 @@ def adaptive_spark_task(
     python_callable: None = None, **options: Any
 ) -> Callable[[Callable[..., Any]], VertexFactory]: ...
 def adaptive_spark_task(python_callable: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Make a vertex of a transform.
-
-    Calling the decorated function inside an `AdaptiveSparkJob` declares the vertex: arguments that are edges of other
-    vertices are its inputs, all others its `transform_kwargs`. The vertex is named after the function.
+    """Make a vertex of a transform; see `VertexFactory`.
 
     Args:
         python_callable: the transform.
@@ -30,25 +76,4 @@ def adaptive_spark_task(python_callable: Callable[..., Any] | None = None, **opt
     """
     if python_callable is None:
         return functools.partial(adaptive_spark_task, **options)
-
-    @functools.wraps(python_callable)
-    def declare(*args: Any, **kwargs: Any) -> AdaptiveSparkOperator:
-        names = list(inspect.signature(python_callable).parameters)
-        if options.get("source") is not None and not any(
-            isinstance(value, Edge) for value in (*args, *kwargs.values())
-        ):
-            names = names[1:]  # the first parameter is the source's
-        given = {**dict(zip(names, args, strict=False)), **kwargs}
-        inputs = {name: value for name, value in given.items() if isinstance(value, (Edge, AdaptiveSparkOperator))}
-        arguments = {name: value for name, value in given.items() if name not in inputs}
-        return AdaptiveSparkOperator(
-            **{
-                "task_id": python_callable.__name__,
-                **options,
-                "transform": python_callable,
-                "inputs": inputs,
-                "transform_kwargs": {**options.get("transform_kwargs", {}), **arguments},
-            }
-        )
-
-    return declare
+    return VertexFactory(python_callable, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import SOURCE, Files
+from airflow_abs.operators.ordering import OrderedVertex
+
+_IN_BRACES = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
+"""An input of a query; what Jinja replaces has two braces."""
 
 OPEN_JOB: ContextVar[list[AdaptiveSparkOperator] | None] = ContextVar("open_adaptive_spark_job", default=None)
 """The vertices of the job that is open now, in the order of their declaration; None outside of a job."""
@@ -28,22 +33,28 @@ class Edge:
     pipelined: bool = False
 
 
-class AdaptiveSparkOperator:
+class AdaptiveSparkOperator(OrderedVertex):
     """Declare one step of an `AdaptiveSparkJob`: a transform over its inputs, run as as many subtasks as the day needs.
 
     It is a declaration, not an Airflow operator: the job renders it as a `decide` and a mapped `run` task when it
-    closes. Further keywords (retries, pool, execution_timeout, ...) are Airflow's and go to the mapped task.
+    closes. Further keywords (retries, pool, execution_timeout, ...) are Airflow's and go to the mapped task; `outlets`
+    and `inlets` go to the task that publishes the sink. ``sensor >> vertex >> task`` orders it among other tasks.
 
     Args:
         task_id: name of the vertex, unique in the job.
         transform: function, DataFrames in by input name and one DataFrame out; with exactly one input it
             may be left out, which passes the input on. The source of a vertex without inputs is its first parameter.
+        sql: a query instead of a transform, with inputs in braces and `transform_kwargs` as named parameters:
+            ``"SELECT * FROM {orders} JOIN {customers} USING (customer_id) WHERE day = :day"``; templated.
         source: the files that it reads.
         inputs: edges of other vertices by input name.
         sink: where its output is published when all subtasks succeeded.
         transform_kwargs: JSON values for the transform's further parameters; templated.
         parallelism: number of subtasks, used as it is; leave it out to have it decided.
         max_parallelism: the vertex's own bound, and the number of subpartitions its inputs are cut into.
+        schema: what the vertex promises to return, as DDL, such as ``"region STRING, revenue DECIMAL(18,2)"``: `plan`
+            compares names, types and ``NOT NULL`` with what Spark says of the transform.
+        spark_conf: Spark's session settings for it, in `plan` and in all subtasks; they take precedence over the job's.
         join: ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``, if the transform joins its two hash inputs
             so and does nothing else that needs all rows of a key: then a hot key may be spread over several subtasks.
         deterministic: False if the transform gives other rows when it runs again on the same input: then lost output is
@@ -58,24 +69,31 @@ class AdaptiveSparkOperator:
         *,
         task_id: str,
         transform: Callable[..., Any] | None = None,
+        sql: str | None = None,
         source: Files | None = None,
         inputs: Mapping[str, Edge] | None = None,
         sink: Files | None = None,
         transform_kwargs: Mapping[str, Any] | None = None,
         parallelism: int | None = None,
         max_parallelism: int | None = None,
+        schema: str | None = None,
+        spark_conf: Mapping[str, Any] | None = None,
         join: str | None = None,
         deterministic: bool = True,
         **task_kwargs: Any,
     ) -> None:
+        super().__init__()
         self.task_id = task_id
         self.transform = transform
+        self.sql = sql
         self.source = source
         self.inputs = dict(inputs or {})
         self.sink = sink
         self.transform_kwargs = dict(transform_kwargs or {})
         self.parallelism = parallelism
         self.max_parallelism = max_parallelism
+        self.schema = schema
+        self.spark_conf = dict(spark_conf or {})
         self.join = join
         self.deterministic = deterministic
         self.task_kwargs = task_kwargs
@@ -95,6 +113,14 @@ class AdaptiveSparkOperator:
     def rebalance(self, *, pipelined: bool = False) -> Edge:
         """Rows are spread evenly, by no key."""
         return Edge(self, Partitioning.REBALANCE, (), pipelined)
+
+    def rescale(self) -> Edge:
+        """Files are dealt out by bytes: each subtask reads whole files of neighbouring subtasks, by no key.
+
+        The cheap edge for a transform that works row by row: nothing is hashed or sorted. There are never more subtasks
+        with something to read than files; use `rebalance()` to spread few large ones.
+        """
+        return Edge(self, Partitioning.RESCALE)
 
     def forward(self) -> Edge:
         """Subtask i reads what subtask i wrote: both vertices run in one Spark plan."""
@@ -116,7 +142,7 @@ class AdaptiveSparkOperator:
             if isinstance(edge, AdaptiveSparkOperator):
                 raise JobGraphError(
                     f"vertex {self.task_id!r}: input {name!r} does not say how rows reach it; "
-                    f"expected {edge.task_id}.hash(...), .broadcast(), .rebalance() or .forward()"
+                    f"expected {edge.task_id}.hash(...), .broadcast(), .rescale(), .rebalance() or .forward()"
                 )
             if not isinstance(edge, Edge):
                 raise JobGraphError(
@@ -144,6 +170,9 @@ class AdaptiveSparkOperator:
 
     def _check_transform(self) -> None:
         names = [*self.inputs, *([SOURCE] if self.source is not None else [])]
+        if self.sql is not None:
+            self._check_sql(self.sql, names)
+            return
         if self.transform is None:
             if len(names) != 1 or self.transform_kwargs:
                 raise JobGraphError(
@@ -156,6 +185,22 @@ class AdaptiveSparkOperator:
                 f"vertex {self.task_id!r}: the transform is {self.transform!r}; expected a function of DataFrames"
             )
         check_parameters(self.task_id, self.transform, names, list(self.transform_kwargs))
+
+    def _check_sql(self, sql: str, names: list[str]) -> None:
+        if self.transform is not None:
+            raise JobGraphError(f"vertex {self.task_id!r}: it has a transform and sql; give it one of the two")
+        missing = [name for name in names if f"{{{name}}}" not in sql]
+        if missing:
+            raise JobGraphError(
+                f"vertex {self.task_id!r}: its sql does not read {', '.join(missing)}; name each input in braces, as "
+                f"in FROM {{{missing[0]}}}, or drop the input"
+            )
+        unknown = sorted(set(_IN_BRACES.findall(sql)) - set(names))
+        if unknown:
+            raise JobGraphError(
+                f"vertex {self.task_id!r}: its sql reads {', '.join(unknown)}, which is not an input; its inputs are "
+                f"{', '.join(names)}"
+            )
 
 
 def _declare(vertex: AdaptiveSparkOperator) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.operators.job_task import JobTask
 
@@ -47,7 +47,7 @@ class CommitOperator(JobTask):
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """Called by Airflow's OpenLineage provider, if it is installed."""
-        from airflow_abs.operators.lineage import read_lineage
+        from airflow_abs.hooks.lineage import read_lineage
 
         folder = JobFolder(open_path(self.exchange), task_instance.dag_id, task_instance.run_id, self.job)
         return read_lineage(folder, self.region)

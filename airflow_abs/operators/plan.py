@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
-from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.files import Files, check_sinks
 from airflow_abs.operators.job_task import JobTask
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 
@@ -26,11 +26,12 @@ class PlanOperator(JobTask):
         transforms: function of each vertex, None to pass its only input on; not serialised with the DAG.
         sources, sinks: `Files` as JSON by vertex; templated.
         transform_kwargs: JSON values by vertex; templated.
-        joins: the join that a vertex was declared to be, by vertex.
+        queries: SQL of vertices that have no transform; templated.
+        vertex_options: by vertex what else is known of it as its file is parsed: `join`, `schema`, `spark_conf`.
         options: what binds the decisions, stored in the plan.
     """
 
-    template_fields: Sequence[str] = ("exchange", "sources", "sinks", "transform_kwargs")
+    template_fields: Sequence[str] = ("exchange", "sources", "sinks", "transform_kwargs", "queries")
     ui_color = "#e8f0fe"
 
     def __init__(
@@ -42,7 +43,8 @@ class PlanOperator(JobTask):
         sinks: Mapping[str, Any],
         transform_kwargs: Mapping[str, Any],
         options: Mapping[str, Any],
-        joins: Mapping[str, str] | None = None,
+        vertex_options: Mapping[str, Mapping[str, Any]] | None = None,
+        queries: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"doc_md": _describe(graph), **kwargs})
@@ -51,7 +53,8 @@ class PlanOperator(JobTask):
         self.sources = sources
         self.sinks = sinks
         self.transform_kwargs = transform_kwargs
-        self.joins = joins or {}
+        self.vertex_options = vertex_options or {}
+        self.queries = queries or {}
         self.options = options
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -89,14 +92,17 @@ class PlanOperator(JobTask):
     def _programs(self) -> dict[str, Any]:
         from airflow_abs.spark.compile.vertices import VertexProgram
 
+        sinks = {name: Files.from_json(sink) for name, sink in self.sinks.items()}
+        check_sinks(sinks)
         return {
             name: VertexProgram(
                 name,
                 transform,
                 self.transform_kwargs.get(name, {}),
                 Files.from_json(self.sources[name]) if name in self.sources else None,
-                Files.from_json(self.sinks[name]) if name in self.sinks else None,
-                self.joins.get(name),
+                sinks.get(name),
+                sql=self.queries.get(name),
+                **self.vertex_options.get(name, {}),
             )
             for name, transform in self.transforms.items()
         }

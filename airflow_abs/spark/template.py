@@ -60,7 +60,7 @@ def may_shuffle(relation: Relation) -> bool:
 
     It is read from the unresolved plan, where SQL text is opaque: SQL, windows and global sorts count as shuffling.
     """
-    for message in _messages(relation):
+    for message in messages_of(relation):
         if message.DESCRIPTOR.name == "Window":
             return True
         if message.DESCRIPTOR.name == "Relation" and message.WhichOneof("rel_type") in _SHUFFLING:
@@ -81,14 +81,14 @@ def find_joins(relation: Relation) -> list[tuple[JoinType | None, Relation, Rela
     }
     return [
         (names.get(message.join_type), message.left, message.right)
-        for message in _messages(relation)
+        for message in messages_of(relation)
         if message.DESCRIPTOR.name == "Join"
     ]
 
 
 def find_session_bound(relation: Relation) -> str | None:
     """What in the plan only its own session can read, in words; None if a new session can run it."""
-    for message in _messages(relation):
+    for message in messages_of(relation):
         if message.DESCRIPTOR.name == "Relation":
             found = _SESSION_BOUND.get(message.WhichOneof("rel_type") or "")
             if found:
@@ -97,12 +97,12 @@ def find_session_bound(relation: Relation) -> str | None:
 
 
 def _aliases(relation: Relation) -> Iterator[Any]:
-    for message in _messages(relation):
+    for message in messages_of(relation):
         if message.DESCRIPTOR.name == "SubqueryAlias" and message.alias.startswith(PLACEHOLDER_PREFIX):
             yield message
 
 
-def _messages(root: Any) -> Iterator[Any]:
+def messages_of(root: Any) -> Iterator[Any]:
     """Every message below `root`, itself first; iterative, because user plans can be deeper than Python's stack."""
     waiting = [root]
     while waiting:

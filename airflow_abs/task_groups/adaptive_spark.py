@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -44,6 +45,8 @@ class AdaptiveSparkJob(TaskGroup):
         resource_timeout, resource_stabilization: with it, how many seconds to wait for a cluster that has no slot, and
             for one that has fewer than the job was planned for.
         stall_after: seconds without any progress on Spark after which the log of a subtask warns.
+        spark_conf: Spark's session settings in `plan` and in all subtasks, such as
+            ``{"spark.sql.ansi.enabled": False}``.
         group: further arguments of `TaskGroup`, such as `default_args`.
 
     Raises:
@@ -72,11 +75,13 @@ class AdaptiveSparkJob(TaskGroup):
         resource_stabilization: float | None = None,
         stall_after: float | None = None,
         restart_strategy: RestartStrategy | None = None,
+        spark_conf: Mapping[str, Any] | None = None,
         **group: Any,
     ) -> None:
         super().__init__(group_id=group_id, **group)
         self._conn_id = conn_id
         self._server = _check_spark(spark)
+        self._spark_conf = dict(spark_conf or {})
         self._restart_strategy = check_strategy(restart_strategy)
         self._settings = read_job_settings(
             {
@@ -111,7 +116,15 @@ class AdaptiveSparkJob(TaskGroup):
         OPEN_JOB.set(None)
         try:
             if kind is None:
-                render_job(self, self._settings, self._conn_id, self._vertices, self._restart_strategy, self._server)
+                render_job(
+                    self,
+                    self._settings,
+                    self._conn_id,
+                    self._vertices,
+                    self._restart_strategy,
+                    self._server,
+                    self._spark_conf,
+                )
         finally:  # Airflow's own stack of open groups has to be left in order, also after a mistake
             super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]
 

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Asset, TaskGroup
+from airflow.sdk import TaskGroup
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, Region, build_job_graph
-from airflow_abs.core.slots.admission import Admission
-from airflow_abs.exchange.sources.files import Files
-from airflow_abs.exchange.storage.uris import without_connection
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.commit import CommitOperator
 from airflow_abs.operators.decide import DecideOperator
+from airflow_abs.operators.ordering import resolve_order
 from airflow_abs.operators.plan import PlanOperator
 from airflow_abs.operators.release import ReleaseOperator
-from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
 from airflow_abs.operators.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.settings import JobSettings
-from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments, decide_from_trigger, run_from_trigger
+from airflow_abs.task_groups.author_arguments import AuthorArguments
+from airflow_abs.task_groups.trigger_start import decide_from_trigger, run_from_trigger
 
-_HEAD_RETRIES = 3
-_RETRY_DELAY = timedelta(seconds=10)
-"""After the end of a worker that no retry policy saw."""
-
+_OWN_TASKS = ("plan", "release", "start_server", "stop_server")
 _MAP_INDEX_TEMPLATE = "{{ task.subtask['label'] }}"
-_TEMPLATED = re.compile(r"\{\{|\{%")
 
 
 def render_job(
@@ -43,6 +35,7 @@ def render_job(
     declared: Sequence[AdaptiveSparkOperator],
     restart_strategy: RestartStrategy = DEFAULT,
     server: Ephemeral | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
 ) -> JobGraph:
     """Check the declared graph and create its tasks in the open task group.
 
@@ -58,15 +51,18 @@ def render_job(
         settings.max_parallelism,
     )
     _check_edges_stay_inside(declared)
+    _check_names(graph)
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
-    rendering = _Rendering(group, settings, conn_id, graph, by_name, restart_strategy, server)
+    authors = AuthorArguments(group, settings, graph, by_name, restart_strategy, spark_conf or {})
+    rendering = _Rendering(authors, conn_id, server)
     rendering.add_plan()
     for region in graph.regions:
         rendering.add_region(region)
     if server is not None:
         rendering.add_server(server)
     rendering.add_release()
+    rendering.order()
     return graph
 
 
@@ -80,6 +76,15 @@ def _check_edges_stay_inside(declared: Sequence[AdaptiveSparkOperator]) -> None:
                     "another job; read "
                     "that job's sink with Files(...) instead"
                 )
+
+
+def _check_names(graph: JobGraph) -> None:
+    for vertex in graph.vertices:
+        if vertex.name in _OWN_TASKS:
+            raise JobGraphError(
+                f"vertex {vertex.name!r}: a task of the job itself has this id ({', '.join(_OWN_TASKS)}); choose "
+                "another task_id"
+            )
 
 
 def _check_map_length(graph: JobGraph) -> None:
@@ -99,32 +104,40 @@ def _check_map_length(graph: JobGraph) -> None:
 class _Rendering:
     """Tasks of one job so far, by region."""
 
-    group: TaskGroup
-    settings: JobSettings
+    authors: AuthorArguments
     conn_id: str
-    graph: JobGraph
-    declared: Mapping[str, AdaptiveSparkOperator]
-    restart_strategy: RestartStrategy
     server: Ephemeral | None
     plan: Any = None
+    decide: dict[str, Any] = field(default_factory=dict)
     run: dict[str, Any] = field(default_factory=dict)
+    commit: dict[str, Any] = field(default_factory=dict)
     others: list[Any] = field(default_factory=list)
+
+    @property
+    def graph(self) -> JobGraph:
+        return self.authors.graph
+
+    @property
+    def declared(self) -> Mapping[str, AdaptiveSparkOperator]:
+        return self.authors.declared
+
+    @property
+    def settings(self) -> JobSettings:
+        return self.authors.settings
 
     @property
     def common(self) -> dict[str, Any]:
         return {
             "exchange": self.settings.exchange,
-            "job": self.group.group_id,
+            "job": self.authors.group.group_id,
             "conn_id": self.conn_id,
             "ephemeral": self.server is not None,
         }
 
     @property
     def head(self) -> dict[str, Any]:
-        """Arguments of the tasks that are not subtasks: a worker that is killed must not fail the run."""
-        given = self._given({})
-        defaults = {"retries": _HEAD_RETRIES, "retry_delay": _RETRY_DELAY, "retry_policy": HeadPolicy()}
-        return {**self.common, **{key: value for key, value in defaults.items() if key not in given}}
+        """Arguments of the tasks that are not subtasks."""
+        return self.common | self.authors.of_head()
 
     def add_plan(self) -> None:
         vertices = [self.declared[vertex.name] for vertex in self.graph.vertices]
@@ -137,7 +150,15 @@ class _Rendering:
             transform_kwargs={
                 vertex.task_id: vertex.transform_kwargs for vertex in vertices if vertex.transform_kwargs
             },
-            joins={vertex.task_id: vertex.join for vertex in vertices if vertex.join},
+            queries={vertex.task_id: vertex.sql for vertex in vertices if vertex.sql is not None},
+            vertex_options={
+                vertex.task_id: {
+                    "join": vertex.join,
+                    "schema": vertex.schema,
+                    "spark_conf": self.authors.spark_conf_of(vertex),
+                }
+                for vertex in vertices
+            },
             options={
                 **self.settings.options(),
                 "nondeterministic": [vertex.task_id for vertex in vertices if not vertex.deterministic],
@@ -148,14 +169,14 @@ class _Rendering:
 
     def add_region(self, region: Region) -> None:
         producers = {other.name: self.run[other.name] for other in self.graph.producer_regions(region)}
-        arguments = self._task_arguments(region)
+        arguments = self.authors.of_region(region)
         with TaskGroup(group_id=region.name, group_display_name=" → ".join(region.vertices)):
             decide = DecideOperator(
                 task_id="decide",
                 region=region.name,
                 producers={name: task.task_id for name, task in producers.items()},
                 reports={other.name: self.run[other.name].task_id for other in self.graph.regions_before(region)},
-                admission=self._admission(arguments),
+                admission=self.authors.admission(arguments),
                 **self.head,
             )
             if self.settings.start_from_trigger:
@@ -165,13 +186,13 @@ class _Rendering:
             for producer in producers.values():
                 producer >> [decide, run]
             self.run[region.name] = run
+            self.decide[region.name] = decide
             self.others += [decide, run]
-            if any(self.declared[vertex].sink for vertex in region.vertices):
-                self._add_commit(region, run)
+            self._add_commit(region, run)
 
     def _add_run(self, region: Region, decide: DecideOperator, arguments: dict[str, Any]) -> Any:
         starts_in_triggerer = self.settings.start_from_trigger
-        limit = self._given(arguments).get("execution_timeout")
+        limit = self.authors.with_defaults(arguments).get("execution_timeout")
         shown = {
             "map_index_template": _MAP_INDEX_TEMPLATE,
             "task_display_name": f"run {region.name}",
@@ -185,6 +206,7 @@ class _Rendering:
             stall_after=self.settings.stall_after,
             slot_options=self.settings.slot_options(),
             **(shown | arguments | ({"execution_timeout": None} if starts_in_triggerer else {})),
+            do_xcom_push=True,
             **self.common,
         ).expand_kwargs(decide.output)
         if starts_in_triggerer:
@@ -207,47 +229,21 @@ class _Rendering:
         self.others >> release.as_teardown()
 
     def _add_commit(self, region: Region, run: Any) -> None:
-        outlets = [asset for vertex in region.vertices if (asset := sink_asset(self.declared[vertex].sink))]
-        commit = CommitOperator(task_id="commit", region=region.name, outlets=outlets, **self.head)
+        """If the region has a sink. Assets that an author names belong to what is published, not to a subtask."""
+        outlets, inlets = self.authors.assets_of(region)
+        if not any(self.declared[vertex].sink for vertex in region.vertices):
+            return
+        commit = CommitOperator(task_id="commit", region=region.name, outlets=outlets, inlets=inlets, **self.head)
         run >> commit
+        self.commit[region.name] = commit
         self.others.append(commit)
 
-    def _task_arguments(self, region: Region) -> dict[str, Any]:
-        """The authors' Airflow arguments of all vertices of the region: they are one task."""
-        merged: dict[str, Any] = {}
-        for name in region.vertices:
-            if self.settings.start_from_trigger:
-                check_arguments(name, self.declared[name].task_kwargs)
-            for key, value in self.declared[name].task_kwargs.items():
-                if key in merged and merged[key] != value:
-                    raise JobGraphError(
-                        f"vertex {name!r}: {key}={value!r} contradicts {key}={merged[key]!r} of another "
-                        "vertex of region "
-                        f"{region.name!r}, and they are one Airflow task; set it once"
-                    )
-                merged[key] = value
-        given = self._given(merged)
-        defaults = {
-            "retries": self.restart_strategy.retries,
-            "retry_delay": _RETRY_DELAY,
-            "retry_policy": RestartPolicy(self.restart_strategy),
-        }
-        return {**{key: value for key, value in defaults.items() if key not in given}, **merged}
-
-    def _admission(self, arguments: Mapping[str, Any]) -> Admission:
-        if self.settings.start_from_trigger or any(name in self._given(arguments) for name in LIMITS):
-            return Admission.BOUND
-        return Admission.QUEUE if self.settings.deferrable else Admission.FREE
-
-    def _given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return {**self.group.dag.default_args, **self.group.default_args, **arguments}
-
-
-def sink_asset(sink: Files | None) -> Asset | None:
-    """The asset of a sink: its path up to the first folder that is templated, the same for every run of the DAG."""
-    if sink is None:
-        return None
-    fixed = _TEMPLATED.split(sink.path, maxsplit=1)[0]
-    folder = fixed if fixed == sink.path else fixed.rpartition("/")[0]
-    uri = without_connection(folder) if "://" in folder else f"file://{folder}"
-    return Asset(uri.rstrip("/")) if folder.strip("/") else None
+    def order(self) -> None:
+        """What authors said with `>>`: after it come the run, or the publication of a vertex that has a sink."""
+        homes = [self.graph.region_of(name).name for name in self.declared]
+        ends = [
+            self.commit[home] if vertex.sink and home in self.commit else self.run[home]
+            for home, vertex in zip(homes, self.declared.values(), strict=True)
+        ]
+        tasks = list(zip((self.decide[home] for home in homes), ends, strict=True))
+        resolve_order(list(self.declared.values()), tasks, self.plan)

@@ -9,43 +9,50 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # Also importable by its path alone, without `tests` being a package.
 if str(Path(__file__).parent) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parent))
 
-from flink_shapes import joins, parallelism, ranges, regions, resources, restarts, results, sources
+from flink_shapes import decisions, not_yet_used, regions, rescale, waits
 
 from airflow_abs.core.errors import AdaptiveSchedulerError, InvalidStateError
 
 Evaluate = Callable[[str | None, dict[str, Any]], dict[str, Any]]
 
-TOPICS: dict[str, Evaluate] = {
-    "adaptive_states": resources.adaptive_states,
-    "broadcast_join": joins.broadcast_join,
-    "failover": regions.failover,
-    "forward_groups": regions.forward_groups,
-    "parallelism": parallelism.parallelism,
-    "pointwise": ranges.pointwise,
-    "ranges_all_to_all": ranges.ranges_all_to_all,
-    "ranges_by_bytes": ranges.ranges_by_bytes,
-    "region_scheduling": regions.region_scheduling,
-    "regions": regions.regions,
-    "restart_backoff": restarts.restart_backoff,
-    "result_bytes": results.result_bytes,
-    "skewed_join": joins.skewed_join,
-    "slots": resources.slots,
-    "slow_task": restarts.slow_task,
-    "source_inference": sources.source_inference,
-    "subpartition_count": ranges.subpartition_count,
+
+class Topic(NamedTuple):
+    """How to evaluate a case, and the module of `airflow_abs.core` that answers it."""
+
+    evaluate: Evaluate
+    answered_by: str
+
+
+TOPICS: dict[str, Topic] = {
+    "parallelism": Topic(decisions.parallelism, "decide.parallelism"),
+    "source_inference": Topic(decisions.source_inference, "decide.region_parallelism"),
+    "pointwise": Topic(rescale.pointwise, "decide.file_ranges"),
+    "ranges_all_to_all": Topic(decisions.ranges_all_to_all, "decide.ranges"),
+    "ranges_by_bytes": Topic(decisions.ranges_by_bytes, "decide.ranges"),
+    "regions": Topic(regions.regions, "graph.regions"),
+    "resource_wait": Topic(waits.resource_wait, "slots.resource_wait"),
+    "restart_backoff": Topic(waits.restart_backoff, "restart_backoff"),
+    "skewed_join": Topic(decisions.skewed_join, "decide.hot_subpartitions"),
 }
+
+NOT_YET_USED: dict[str, Topic] = {
+    "adaptive_states": Topic(not_yet_used.adaptive_states, "not_yet_used.states"),
+    "slots": Topic(not_yet_used.slots, "not_yet_used.slots"),
+    "slow_task": Topic(not_yet_used.slow_task, "not_yet_used.slow_tasks"),
+}
+"""Rules that no job uses yet."""
 
 
 def evaluate(topic: str, version: str | None, given: dict[str, Any]) -> dict[str, Any]:
     """Answer one case; a refusal by the core is `{"error": ...}`."""
     try:
-        return TOPICS[topic](version, given)
+        return (TOPICS | NOT_YET_USED)[topic].evaluate(version, given)
     except InvalidStateError:
         # The one refusal that the vectors quote.
         return {"error": "Please call notifyFailure first." if topic == "restart_backoff" else True}

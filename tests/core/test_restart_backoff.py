@@ -15,7 +15,6 @@ from airflow_abs.core.restart_backoff import (
     FailureRate,
     FixedDelay,
     NoRestart,
-    choose_strategy,
 )
 
 
@@ -58,7 +57,6 @@ def test_exponential_delay_grows_is_capped_and_starts_anew_after_a_quiet_time() 
         waits.append(strategy.backoff_ms(now))
         now += waits[-1] + 1
     assert waits == [4, 9, 20, 20]  # 4, 9.2, 21.16 and on, never above 20
-    assert strategy.longest_backoff_ms == 20
     now += 99  # the last wait ended 100 ms ago
     strategy.notify_failure(now)
     assert strategy.backoff_ms(now) == 4
@@ -111,13 +109,6 @@ def test_asking_before_the_first_failure_is_an_error() -> None:
 def test_wrong_options_are_named(options: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
         exponential(**options)
-
-
-def test_the_first_level_that_is_set_chooses() -> None:
-    levels = {"code": None, "job": "fixed-delay", "cluster": "failure-rate"}
-    assert choose_strategy(levels, checkpointing=True) == "fixed-delay"
-    assert choose_strategy({}, checkpointing=True) == "exponential-delay"
-    assert choose_strategy({"job": None}, checkpointing=False) == "none"
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(0, 2**32))

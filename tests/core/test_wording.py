@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from airflow_abs.core.decide.decision import Clamp, Decision, apply_bound, to_plain
-from airflow_abs.core.decide.parallelism import BalancedRule, Bounds, InputVolume
+from airflow_abs.core.decide.decision import Clamp, apply_bound
 from airflow_abs.core.wording import format_bytes, format_count
 
 
@@ -25,21 +22,6 @@ from airflow_abs.core.wording import format_bytes, format_count
 )
 def test_bytes_are_shown_in_binary_units(size: int, text: str) -> None:
     assert format_bytes(size) == text
-
-
-def test_a_decision_is_plain_values_and_words() -> None:
-    decision = BalancedRule(100).decide(InputVolume(301), Bounds(1, 2))
-    assert isinstance(decision, Decision)
-    assert json.loads(json.dumps(decision.to_json())) == decision.to_json()
-    assert decision.describe().splitlines() == [
-        "balanced: 301 B at a target of 100 B",
-        "  volume: {'partitioned': 301, 'broadcast': 0}",
-        "  bounds: {'lower': 1, 'upper': 2}",
-        "  initial: 4",
-        "  parallelism: 2",
-        "  clamps: [{'name': 'max_parallelism', 'decided': 4, 'bound': 2, 'used': 2}]",
-    ]
-    assert to_plain({1: ("a", 2.5)}) == {"1": ["a", 2.5]}
 
 
 def test_counts_agree_with_their_noun() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.record import StagedFile
-from airflow_abs.exchange.records.paths import JobFolder, escape
 from airflow_abs.exchange.runs.cleaning import delete_expired, find_expired, release_job
 from airflow_abs.exchange.runs.root_marker import mark_root
 from airflow_abs.exchange.storage.locations import Location

@@ -192,7 +192,7 @@ def source(**options: Any) -> AdaptiveSparkOperator:
         (
             lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": source()}, transform=passes),
             "vertex 'b': input 'orders' does not say how rows reach it; expected orders.hash(...), .broadcast(), "
-            ".rebalance() or .forward()",
+            ".rescale(), .rebalance() or .forward()",
         ),
         (
             lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": "orders"}, transform=passes),
@@ -214,7 +214,8 @@ def source(**options: Any) -> AdaptiveSparkOperator:
         ),
         (
             lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": source().hash()}, transform=passes),
-            "vertex 'b': input 'orders' is hash() without keys; name at least one column, or use rebalance()",
+            "vertex 'b': input 'orders' is hash() without keys; name at least one column, or use rescale() or "
+            "rebalance()",
         ),
         (lambda: [source(), source()], "vertex 'orders': declared 2 times; give each its own task_id"),
         (

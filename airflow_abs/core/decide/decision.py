@@ -1,9 +1,9 @@
-"""What a decision says about itself: inputs, reason, bounds that changed a number; in words and as plain values."""
+"""What every decision says about itself: its rule, its reason, the bounds that changed a number."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -31,30 +31,10 @@ class Clamp:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Base of all decisions: frozen values that carry what they rest on. `rule` is a short id, `reason` for people."""
+    """Base of all decisions: frozen values that carry their reason. `rule` is a short id, `reason` is for people."""
 
     rule: str
     reason: str
-
-    def describe(self) -> str:
-        """For people: rule and reason first, then all the rest, a line each."""
-        rest = [f"  {name}: {value}" for name, value in self.to_json().items() if name not in ("rule", "reason")]
-        return "\n".join([f"{self.rule}: {self.reason}", *rest])
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values: what `json.dumps` takes."""
-        return {field.name: to_plain(getattr(self, field.name)) for field in fields(self)}
-
-
-def to_plain(value: Any) -> Any:
-    """Dataclasses and mappings as dicts, sequences as lists, everything else as it is."""
-    if is_dataclass(value):
-        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): to_plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(entry) for entry in value]
-    return value
 
 
 def apply_bound(name: str, decided: int, bound: int, clamps: list[Clamp], *, lower: bool) -> int:

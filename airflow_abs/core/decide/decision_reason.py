@@ -15,6 +15,7 @@ from airflow_abs.core.wording import format_bytes, format_count
 def complete_reason(
     verdict: RegionParallelism,
     sizes: Sequence[int],
+    files: Mapping[str, Sequence[int]],
     splits: Mapping[str, Sequence[int]],
     parts: Sequence[HotPart],
     *,
@@ -26,6 +27,7 @@ def complete_reason(
     Args:
         verdict: number, rule and bounds.
         sizes: bytes by subpartition, hot ones as 0.
+        files: bytes of the files by rescale input.
         splits: bytes of the splits by source.
         parts: of hot subpartitions.
         largest: bytes of the largest subtask.
@@ -33,11 +35,12 @@ def complete_reason(
     """
     notes = [_describe_hot(list(of)) for _, of in groupby(parts, key=lambda part: part.subpartition)]
     notes += [_describe_clamp(clamp, largest, target_bytes) for clamp in verdict.clamps]
-    fewest = divide_up(sum(sizes), target_bytes)
+    fewest = divide_up(sum(sizes) + sum(map(sum, files.values())), target_bytes)
     if verdict.rule == "balanced" and not verdict.clamps and 0 < fewest < verdict.parallelism - len(parts):
-        notes.append(f"{fewest + len(parts)} would do if subpartitions could be cut")
+        pieces = [name for name, found in (("subpartitions", sizes), ("files", files)) if found]
+        notes.append(f"{fewest + len(parts)} would do if {' and '.join(pieces)} could be cut")
     if largest > target_bytes and not any(clamp.used < clamp.decided for clamp in verdict.clamps):
-        notes.append(_describe_excess(largest, sizes, splits, parts, target_bytes))
+        notes.append(_describe_excess(largest, _atoms(sizes, files, splits, parts), target_bytes))
     return f"{verdict.reason} -> {'; '.join([format_count(verdict.parallelism, 'subtask'), *notes])}"
 
 
@@ -45,13 +48,21 @@ def _describe_hot(parts: Sequence[HotPart]) -> str:
     return f"subpartition {parts[0].subpartition} of {parts[0].input} is hot and shared by {len(parts)}"
 
 
-def _describe_excess(
-    largest: int, sizes: Sequence[int], splits: Mapping[str, Sequence[int]], parts: Sequence[HotPart], target_bytes: int
-) -> str:
-    """Name the one subpartition or split that no subtask can share; failing that, the largest subtask."""
+def _atoms(
+    sizes: Sequence[int],
+    files: Mapping[str, Sequence[int]],
+    splits: Mapping[str, Sequence[int]],
+    parts: Sequence[HotPart],
+) -> list[tuple[int, str]]:
+    """Bytes and name of everything that no two subtasks can share."""
     atoms = [(size, f"subpartition {index}") for index, size in enumerate(sizes)]
+    atoms += [(size, f"file {index} of {name}") for name, of in files.items() for index, size in enumerate(of)]
     atoms += [(size, f"split {index} of {name}") for name, of in splits.items() for index, size in enumerate(of)]
-    atoms += [(part.bytes, f"a part of subpartition {part.subpartition}") for part in parts]
+    return atoms + [(part.bytes, f"a part of subpartition {part.subpartition}") for part in parts]
+
+
+def _describe_excess(largest: int, atoms: Sequence[tuple[int, str]], target_bytes: int) -> str:
+    """Name the one that is above the target by itself; failing that, the largest subtask."""
     size, atom = max(atoms)
     if size > target_bytes:
         return f"{atom} alone holds {format_bytes(size)}"

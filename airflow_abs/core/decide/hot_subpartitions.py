@@ -1,8 +1,16 @@
 """Hot subpartitions of a join: one that is far above the others is dealt out to several subtasks.
 
 Each of them reads the part that some producers wrote of the side that may be spread, and all of the other side, so
-every pair of rows still meets once. What counts as hot, and how large a part should be, are Flink's rules (FLIP-475);
-that a hot subpartition shares no subtask with others is ours: then what a subtask reads of an input is one rectangle.
+every pair of rows still meets once.
+
+    bytes of the side that may be spread        subtasks 0 1 2   read ranges of the others
+      subpartition   0   1   2   3                       3 4 5   read subpartition 1: one row each of this side,
+      producer 0    20 200  20  20                               and all that the other side has in it
+      producer 1    20 200  20  20
+      producer 2    20 200  20  20   (1 is hot)
+
+What counts as hot, and how large a part should be, are Flink's rules (FLIP-475); that a hot subpartition shares no
+subtask with others is ours: then what a subtask reads of an input is one rectangle.
 """
 
 from __future__ import annotations
@@ -10,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from airflow_abs.core.checks import check_sizes
 from airflow_abs.core.decide.ranges import IndexRange, count_ranges_within, cut_by_bytes
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, RegionOptions
-from airflow_abs.core.decide.skew import SkewOptions, compute_target_size
+from airflow_abs.core.errors import InvalidValueError
 
+HOT_FACTOR = 4.0  # times the median: what is above it is hot
 _SHARE_OF_BOUND = 2  # of the most subtasks that there may be, hot subpartitions take at most one in two
 
 
@@ -30,6 +40,28 @@ class HotPart:
     bytes: int
 
 
+def compute_median(sizes: Sequence[int]) -> int:
+    """Median rounded down, at least 1."""
+    check_sizes("sizes", sizes)
+    if not sizes:
+        raise InvalidValueError("median: expected at least one size, found none")
+    ordered = sorted(sizes)
+    middle = len(ordered) // 2
+    median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
+    return max(median, 1)
+
+
+def compute_hot_threshold(median: int, at_least: int) -> int:
+    """Bytes above which a subpartition is hot: four times the median of all, and `at_least` in any case."""
+    return int(max(median * HOT_FACTOR, at_least))
+
+
+def compute_part_bytes(bytes_by_subpartition: Sequence[int], hot_threshold: int, target_bytes: int) -> int:
+    """Bytes that a part of a hot subpartition should have: the average of the others, at least the target."""
+    others = [size for size in bytes_by_subpartition if size <= hot_threshold]
+    return max(target_bytes, sum(others) // len(others)) if others else target_bytes
+
+
 def split_hot_subpartitions(inputs: RegionInputs, totals: Sequence[int], options: RegionOptions) -> list[HotPart]:
     """The parts of all hot subpartitions, in order; [] if none may be split, or none is worth it.
 
@@ -38,26 +70,25 @@ def split_hot_subpartitions(inputs: RegionInputs, totals: Sequence[int], options
     is_given = options.parallelism is not None or options.single_subtask_reason is not None
     if not options.splittable or options.strategy != "balanced" or is_given:
         return []
-    skew = SkewOptions(threshold_bytes=options.target_bytes)
     sides = [entry for entry in inputs.partitioned if entry.name in options.splittable]
     found: dict[int, list[HotPart]] = {}
     for side in sides:
         sizes = side.bytes_by_subpartition()
-        threshold = skew.threshold_for(sizes)
-        target = compute_target_size(sizes, threshold, options.target_bytes)
+        threshold = compute_hot_threshold(compute_median(sizes), at_least=options.target_bytes)
+        part_bytes = compute_part_bytes(sizes, threshold, options.target_bytes)
         for subpartition, size in enumerate(sizes):
             if size > threshold:
-                parts = _split(side, subpartition, totals[subpartition] - size, target)
+                parts = _split(side, subpartition, totals[subpartition] - size, part_bytes)
                 if len(parts) > len(found.get(subpartition, [None])):
                     found[subpartition] = parts
     return _within(found, options.max_parallelism // _SHARE_OF_BOUND)
 
 
-def _split(side: BlockingInput, subpartition: int, other_bytes: int, target: int) -> list[HotPart]:
-    """Cut along the producers. The other side counts in every part, whose own rows may still be half a target."""
+def _split(side: BlockingInput, subpartition: int, other_bytes: int, part_bytes: int) -> list[HotPart]:
+    """Cut along the producers. The other side counts in every part, whose own rows may still be half of it."""
     sizes = [row[subpartition] for row in side.bytes_by_partition]
-    own_target = max(target - other_bytes, target // 2, 1)
-    ranges = cut_by_bytes(sizes, count_ranges_within(sizes, own_target))
+    own_bytes = max(part_bytes - other_bytes, part_bytes // 2, 1)
+    ranges = cut_by_bytes(sizes, count_ranges_within(sizes, own_bytes))
     return [HotPart(subpartition, side.name, span, sum(sizes[span.start : span.stop]) + other_bytes) for span in ranges]
 
 

@@ -1,20 +1,17 @@
-"""How many subtasks a vertex gets, from the bytes that it will read.
+"""Bounds of a number of subtasks, and the rule of Flink 1.15: the closest power of two.
 
-Two rules behind one protocol: `BalancedRule` (Flink 1.17 and later; the default) and `PowerOfTwoRule` (Flink 1.15).
+The default rule, `balanced`, is in `region_parallelism`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from airflow_abs.core.checks import check_int
-from airflow_abs.core.decide.decision import Clamp, Decision, apply_bound
+from airflow_abs.core.decide.decision import Clamp, apply_bound
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.wording import format_bytes
 
-DEFAULT_MAX_PARALLELISM = 128
-UPPER_LIMIT_OF_MAX_PARALLELISM = 32768
 MAX_PARALLELISM = "max_parallelism"
 """Name of the upper bound in reasons."""
 
@@ -51,38 +48,13 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class ParallelismDecision(Decision):
+class ParallelismDecision:
     """A number of subtasks and how it came about; `initial` is the number before any rounding and bound."""
 
-    volume: InputVolume
-    bounds: Bounds
+    reason: str
     initial: int
     parallelism: int
     clamps: tuple[Clamp, ...]
-
-
-class ParallelismRule(Protocol):
-    """From volume and bounds to a number of subtasks."""
-
-    def decide(self, volume: InputVolume, bounds: Bounds) -> ParallelismDecision:
-        """Decide; the answer lies within the bounds as the rule understands them."""
-
-
-@dataclass(frozen=True, slots=True)
-class BalancedRule:
-    """Any number: partitioned bytes over the target, rounded up. Broadcast bytes do not count."""
-
-    target_bytes: int
-
-    def __post_init__(self) -> None:
-        check_int("target_bytes", self.target_bytes, at_least=1)
-
-    def decide(self, volume: InputVolume, bounds: Bounds) -> ParallelismDecision:
-        """Decide within exactly these bounds; nothing to read gives the lower one."""
-        initial = divide_up(volume.partitioned, self.target_bytes)
-        parallelism, clamps = _clamp(initial, bounds)
-        reason = f"{format_bytes(volume.partitioned)} at a target of {format_bytes(self.target_bytes)}"
-        return ParallelismDecision("balanced", reason, volume, bounds, initial, parallelism, clamps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +79,7 @@ class PowerOfTwoRule:
         reason = f"{format_bytes(volume.partitioned)} at a target of {format_bytes(left)} is {initial}"
         if broadcast:
             reason += f" ({format_bytes(broadcast)} of the target set aside for broadcast inputs)"
-        return ParallelismDecision("power_of_two", reason, volume, bounds, initial, parallelism, clamps)
+        return ParallelismDecision(reason, initial, parallelism, clamps)
 
 
 def normalise_bounds(bounds: Bounds) -> Bounds:
@@ -122,30 +94,6 @@ def normalise_bounds(bounds: Bounds) -> Bounds:
             f"min_parallelism {bounds.lower} and max_parallelism {bounds.upper}: expected a power of two between them"
         )
     return Bounds(lower, upper)
-
-
-def bounds_of_vertex(job: Bounds, *, vertex_min: int | None = None, vertex_max: int | None = None) -> Bounds:
-    """Bounds of one vertex without a preset parallelism: its own maximum lowers both bounds of the job."""
-    lower, upper = max(job.lower, vertex_min or 1), job.upper
-    if vertex_max is not None:
-        check_int("max_parallelism of the vertex", vertex_max, at_least=1)
-        lower, upper = min(lower, vertex_max), min(upper, vertex_max)
-    return Bounds(lower, upper)
-
-
-def resolve_max_parallelism(configured: int | None, default_parallelism: int | None) -> int:
-    """Most subtasks of any vertex: as configured, else the job's default parallelism, else 128."""
-    for name, value in (("max_parallelism", configured), ("default parallelism", default_parallelism)):
-        if value is not None:
-            return check_int(name, value, at_least=1)
-    return DEFAULT_MAX_PARALLELISM
-
-
-def default_max_parallelism(parallelism: int) -> int:
-    """Maximum for a vertex that only has a parallelism: 1.5 times it as a power of two, within 128..32768."""
-    check_int("parallelism", parallelism, at_least=1, at_most=UPPER_LIMIT_OF_MAX_PARALLELISM)
-    wanted = power_of_two_from(parallelism + parallelism // 2)
-    return min(max(wanted, DEFAULT_MAX_PARALLELISM), UPPER_LIMIT_OF_MAX_PARALLELISM)
 
 
 def divide_up(dividend: int, divisor: int) -> int:

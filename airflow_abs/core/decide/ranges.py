@@ -64,18 +64,12 @@ class BytePacker:
         """Bytes of all sizes together."""
         return self._total_before[-1]
 
-    def pack(self, limit: int, max_length: int | None = None) -> list[IndexRange]:
-        """Cut greedily: a range grows while it stays within `limit` bytes (and `max_length` indexes).
-
-        A single size above the limit gets a range of its own. The number of ranges is the smallest possible, and
-        never grows with the limit.
-        """
-        cuts = [0, *self._stops(limit, max_length)]
-        return [IndexRange(start, stop) for start, stop in pairwise(cuts)]
-
     def count(self, limit: int) -> int:
-        """Number of ranges that `pack(limit)` gives."""
-        return sum(1 for _ in self._stops(limit, None))
+        """Fewest ranges within the limit: each grows while it stays within, a size above it stands alone.
+
+        The number never grows with the limit.
+        """
+        return sum(1 for _ in self._stops(limit))
 
     def cut(self, count: int) -> list[IndexRange]:
         """Cut into exactly `count` ranges whose largest is as small as whole indexes allow, the others about equal.
@@ -114,11 +108,10 @@ class BytePacker:
         below = max(above - 1, lowest)
         return min(below, above, key=lambda cut: abs(self._total_before[cut] - share))
 
-    def _stops(self, limit: int, max_length: int | None) -> Iterator[int]:
+    def _stops(self, limit: int) -> Iterator[int]:
         start = 0
         while start < len(self):
-            stop = self._furthest_stop(start, limit)
-            start = stop if max_length is None else min(stop, start + max(1, max_length))
+            start = self._furthest_stop(start, limit)
             yield start
 
 

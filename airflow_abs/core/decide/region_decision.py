@@ -6,13 +6,15 @@ Bytes in, ranges and reasons out. The decision is a value: it can be printed, st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from airflow_abs.core.decide.decision import Clamp, Decision
 from airflow_abs.core.decide.decision_reason import complete_reason
+from airflow_abs.core.decide.file_ranges import deal_out_files, from_cuts, to_cuts
 from airflow_abs.core.decide.hot_subpartitions import HotPart, split_hot_subpartitions
+from airflow_abs.core.decide.input_summary import InputSummary
 from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes, split_by_count
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, RegionOptions, SourceInput
 from airflow_abs.core.decide.region_parallelism import decide_region_parallelism
@@ -35,32 +37,13 @@ _DESCRIBED_SUBTASKS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class InputSummary:
-    """One input in numbers. `kind` is its partitioning or `source`; `parts` are producer subtasks or splits."""
-
-    name: str
-    kind: str
-    bytes: int
-    parts: int
-    subpartitions: int | None = None
-
-    def __str__(self) -> str:
-        size = format_bytes(self.bytes)
-        match self.kind:
-            case "source":
-                return f"source {self.name}: {size} in {format_count(self.parts, 'split')}"
-            case "broadcast":
-                return f"input {self.name} (broadcast): {size}, read whole by every subtask"
-        place = f"from {format_count(self.parts, 'subtask')} in {format_count(self.subpartitions or 0, 'subpartition')}"
-        return f"input {self.name} ({self.kind}): {size} {place}"
-
-
-@dataclass(frozen=True, slots=True)
 class SubtaskAssignment:
     """What one subtask reads besides the broadcast inputs.
 
     `subpartitions` holds for all partitioned inputs alike, None if there are none. `splits` are indices by source name.
-    `bytes` are those of its subpartitions and splits. A `hot_part` says of which producers alone it reads one input.
+    `files` are ranges by the name of a rescale input, of which the files are numbered through, producer by producer;
+    an input of which it reads none is not in it. `bytes` are those of all these. A `hot_part` says of which producers
+    alone it reads one input.
     """
 
     index: int
@@ -68,6 +51,7 @@ class SubtaskAssignment:
     splits: Mapping[str, tuple[int, ...]]
     bytes: int
     hot_part: HotPart | None = None
+    files: Mapping[str, IndexRange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +108,8 @@ class RegionDecision(Decision):
 
     def to_json(self) -> dict[str, Any]:
         """Plain values. Ranges are stored as their cut points, so 1,024 subtasks take some 20 KB."""
+        rescaled = [entry.name for entry in self.inputs if entry.kind == "rescale"]
+        files = {name: to_cuts([subtask.files.get(name) for subtask in self.subtasks]) for name in rescaled}
         spans = [each.subpartitions for each in self.subtasks if each.subpartitions and not each.hot_part]
         return {
             "version": _FORMAT_VERSION,
@@ -133,7 +119,7 @@ class RegionDecision(Decision):
             "reason": self.reason,
             "clamps": [clamp.to_json() for clamp in self.clamps],
             "options": asdict(self.options),
-            "inputs": [asdict(entry) for entry in self.inputs],
+            "inputs": [entry.to_json() for entry in self.inputs],
             "cuts": [0, *(span.stop for span in spans)] if spans else None,
             "bytes": [subtask.bytes for subtask in self.subtasks],
             "splits": {
@@ -142,6 +128,7 @@ class RegionDecision(Decision):
                 if entry.kind == "source"
             },
             "hot_parts": [asdict(subtask.hot_part) for subtask in self.subtasks if subtask.hot_part],
+            **({"files": files} if files else {}),
         }
 
     @classmethod
@@ -171,7 +158,7 @@ class RegionDecision(Decision):
             reason=data["reason"],
             clamps=tuple(Clamp.from_json(clamp) for clamp in data["clamps"]),
             options=RegionOptions(**{**data["options"], "splittable": tuple(data["options"].get("splittable", ()))}),
-            inputs=tuple(InputSummary(**entry) for entry in data["inputs"]),
+            inputs=tuple(InputSummary.from_json(entry) for entry in data["inputs"]),
             subtasks=_subtasks_from_json(data),
         )
 
@@ -181,6 +168,7 @@ def _subtasks_from_json(data: Mapping[str, Any]) -> tuple[SubtaskAssignment, ...
     parts = [HotPart(**{**part, "producers": IndexRange(**part["producers"])}) for part in data.get("hot_parts", ())]
     spans = [IndexRange(start, stop) for start, stop in pairwise(data["cuts"] or ())]
     reads = [*((span, None) for span in spans), *((_only(part), part) for part in parts)]
+    files = {name: from_cuts(cuts) for name, cuts in data.get("files", {}).items()}
     return tuple(
         SubtaskAssignment(
             index=index,
@@ -188,6 +176,7 @@ def _subtasks_from_json(data: Mapping[str, Any]) -> tuple[SubtaskAssignment, ...
             splits={name: tuple(by_subtask[index]) for name, by_subtask in data["splits"].items()},
             bytes=size,
             hot_part=reads[index][1] if reads else None,
+            files={name: span for name, spans in files.items() if (span := spans[index])},
         )
         for index, size in enumerate(data["bytes"])
     )
@@ -203,9 +192,10 @@ def decide_region(
     """Decide parallelism and ranges of one region.
 
     There is always at least one subtask. With the `balanced` strategy no subtask reads more than the target from
-    partitioned inputs, unless it has bytes in a single subpartition only, or a bound forces it (then the reason says
-    which). The number is the fewest consecutive ranges of whole subpartitions that keep the target, so it may exceed
-    total/target; the ranges are then cut to about equal bytes, which goes beyond Flink.
+    partitioned and rescale inputs, unless a single subpartition or file is too large, or a bound forces it (then the
+    reason says which). The number is the fewest consecutive ranges of whole subpartitions, and of whole files, that
+    keep the target, so it may exceed total/target; the ranges are then cut to about equal bytes, which goes beyond
+    Flink.
 
     Raises:
         InvalidValueError: duplicate names, partitioned inputs with different numbers of subpartitions, or a parallelism
@@ -218,23 +208,10 @@ def decide_region(
     sizes = [0 if index in hot else size for index, size in enumerate(totals)]
     verdict = decide_region_parallelism(known, sizes, options, len(parts), sum(totals) - sum(sizes))
     spans = _cut(sizes, verdict.rule, verdict.parallelism - len(parts))
-    reads: list[tuple[IndexRange, int, HotPart | None]] = [
-        (span, sum(sizes[span.start : span.stop]), None) for span in spans
-    ]
+    reads: list[_OwnRange] = [(span, sum(sizes[span.start : span.stop]), None) for span in spans]
     reads += [(_only(part), part.bytes, part) for part in parts]
-    splits = {source.name: source.split_bytes for source in known.sources}
-    own_bytes = [size for _, size, _ in reads] or [0] * verdict.parallelism
-    subtasks = tuple(
-        SubtaskAssignment(
-            index=index,
-            subpartitions=reads[index][0] if reads else None,
-            splits=own_splits,
-            bytes=own_bytes[index]
-            + sum(splits[name][split] for name, picked in own_splits.items() for split in picked),
-            hot_part=reads[index][2] if reads else None,
-        )
-        for index, own_splits in enumerate(assign_splits(splits, own_bytes))
-    )
+    files = known.files
+    subtasks = _assign(known, files, reads or [(None, 0, None)] * verdict.parallelism)
     return RegionDecision(
         region=region,
         parallelism=verdict.parallelism,
@@ -242,15 +219,44 @@ def decide_region(
         reason=complete_reason(
             verdict,
             sizes,
-            splits,
+            files,
+            {source.name: source.split_bytes for source in known.sources},
             parts,
             largest=max(subtask.bytes for subtask in subtasks),
             target_bytes=options.target_bytes,
         ),
         clamps=verdict.clamps,
         options=options,
-        inputs=(*map(_summarise_input, known.blocking), *map(_summarise_source, known.sources)),
+        inputs=(*map(InputSummary.of_input, known.blocking), *map(InputSummary.of_source, known.sources)),
         subtasks=subtasks,
+    )
+
+
+_OwnRange = tuple[IndexRange | None, int, HotPart | None]
+"""Of one subtask: its subpartitions, their bytes, and its part if they are a hot one."""
+
+
+def _assign(
+    known: RegionInputs, files: Mapping[str, Sequence[int]], reads: Sequence[_OwnRange]
+) -> tuple[SubtaskAssignment, ...]:
+    """Files go to what was cut already, and splits, which are in no order, to whoever then reads least."""
+    splits = {source.name: source.split_bytes for source in known.sources}
+    dealt = deal_out_files(files, [size for _, size, _ in reads])
+    own_bytes = [
+        size + sum(sum(files[name][span.start : span.stop]) for name, span in own_files.items())
+        for (_, size, _), own_files in zip(reads, dealt, strict=True)
+    ]
+    return tuple(
+        SubtaskAssignment(
+            index=index,
+            subpartitions=reads[index][0],
+            splits=own_splits,
+            bytes=own_bytes[index]
+            + sum(splits[name][split] for name, picked in own_splits.items() for split in picked),
+            hot_part=reads[index][2],
+            files=dealt[index],
+        )
+        for index, own_splits in enumerate(assign_splits(splits, own_bytes))
     )
 
 
@@ -260,18 +266,10 @@ def _cut(sizes: Sequence[int], rule: str, count: int) -> list[IndexRange]:
     return split_by_count(len(sizes), count) if rule == "power_of_two" else cut_by_bytes(sizes, count)
 
 
-def _summarise_input(entry: BlockingInput) -> InputSummary:
-    size = sum(map(sum, entry.bytes_by_partition))
-    return InputSummary(entry.name, entry.partitioning.value, size, len(entry.bytes_by_partition), entry.subpartitions)
-
-
-def _summarise_source(source: SourceInput) -> InputSummary:
-    return InputSummary(source.name, "source", sum(source.split_bytes), len(source.split_bytes))
-
-
 def _describe_subtask(subtask: SubtaskAssignment) -> str:
     parts = [] if subtask.subpartitions is None else [f"subpartitions {subtask.subpartitions}"]
     if subtask.hot_part:
         parts.append(f"of {subtask.hot_part.input} what producers {subtask.hot_part.producers} wrote")
+    parts += [f"files {span} of {name}" for name, span in subtask.files.items()]
     parts += [f"{format_count(len(picked), 'split')} of {name}" for name, picked in subtask.splits.items()]
     return f"subtask {subtask.index}: {format_bytes(subtask.bytes)}" + (f" ({', '.join(parts)})" if parts else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from airflow_abs.core.checks import check_int, check_rectangle, check_sizes
@@ -19,7 +20,8 @@ Strategy = Literal["balanced", "power_of_two"]
 class BlockingInput:
     """One finished upstream result.
 
-    `bytes_by_partition[producer subtask][subpartition]` are bytes; a broadcast result has one subpartition.
+    `bytes_by_partition[producer subtask][subpartition]` are bytes; a broadcast result has one subpartition. Those of a
+    rescale input are `[producer subtask][file]`, and every subtask may have written another number of files.
     """
 
     name: str
@@ -27,11 +29,14 @@ class BlockingInput:
     bytes_by_partition: Sequence[Sequence[int]]
 
     def __post_init__(self) -> None:
-        if not self.bytes_by_partition or not len(self.bytes_by_partition[0]):
+        if not self.bytes_by_partition or not (self.is_rescale or len(self.bytes_by_partition[0])):
             raise InvalidValueError(
                 f"input {self.name!r}: expected at least one partition and one subpartition, found none"
             )
-        check_rectangle(f"input {self.name!r}", self.bytes_by_partition)
+        if self.is_rescale:
+            check_sizes(f"input {self.name!r}", self.file_bytes)
+        else:
+            check_rectangle(f"input {self.name!r}", self.bytes_by_partition)
         match self.partitioning:
             case Partitioning.FORWARD:
                 raise InvalidValueError(
@@ -48,12 +53,24 @@ class BlockingInput:
         return self.partitioning is Partitioning.BROADCAST
 
     @property
+    def is_rescale(self) -> bool:
+        """Read by whole files."""
+        return self.partitioning is Partitioning.RESCALE
+
+    @property
+    def file_bytes(self) -> list[int]:
+        """Bytes of every file of a rescale input: the producer's subtask 0 first, each in the order of its files."""
+        return list(chain.from_iterable(self.bytes_by_partition))
+
+    @property
     def subpartitions(self) -> int:
         """Subpartitions of each partition."""
-        return len(self.bytes_by_partition[0])
+        return 1 if self.is_rescale else len(self.bytes_by_partition[0])
 
     def bytes_by_subpartition(self) -> list[int]:
         """Bytes per subpartition, summed over the producer's subtasks."""
+        if self.is_rescale:
+            return [sum(self.file_bytes)]
         return list(map(sum, zip(*self.bytes_by_partition, strict=True)))
 
 
@@ -131,8 +148,13 @@ class RegionInputs:
 
     @property
     def partitioned(self) -> tuple[BlockingInput, ...]:
-        """Inputs of which each subtask reads its own range."""
-        return tuple(entry for entry in self.blocking if not entry.is_broadcast)
+        """Inputs of which each subtask reads its own range of subpartitions."""
+        return tuple(entry for entry in self.blocking if not entry.is_broadcast and not entry.is_rescale)
+
+    @property
+    def files(self) -> dict[str, list[int]]:
+        """Bytes of the files of every rescale input, by its name."""
+        return {entry.name: entry.file_bytes for entry in self.blocking if entry.is_rescale}
 
     @property
     def broadcast_bytes(self) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 
 from airflow_abs.core.decide.decision import Clamp, apply_bound
+from airflow_abs.core.decide.file_ranges import count_filled
 from airflow_abs.core.decide.parallelism import (
     InputVolume,
     PowerOfTwoRule,
@@ -42,8 +44,9 @@ def decide_region_parallelism(
     """Choose the number of subtasks.
 
     In this order: a region that cannot be spread is one subtask; a parallelism set by the user is kept; otherwise the
-    strategy decides from partitioned inputs and sources, whose own answer is a minimum if there are partitioned inputs.
-    Neither subpartitions nor splits are ever fewer than the subtasks that share them.
+    strategy decides from partitioned and rescale inputs and from sources, whose own answer is a minimum if there are
+    such inputs. Subpartitions, or files and splits if there are none, are never fewer than the subtasks that share
+    them.
 
     `bytes_by_subpartition` are those to be cut into ranges: without the `hot_bytes` of the hot subpartitions that
     `hot_parts` subtasks read (only with the `balanced` strategy). The number counts those subtasks too.
@@ -78,11 +81,11 @@ def _balanced(
 ) -> RegionParallelism:
     clamps: list[Clamp] = []
     # Nothing to read is one subtask, not a bound at work.
-    decided = max(1, count_ranges_within(sizes, options.target_bytes) + hot_parts)
+    decided = max(1, _fewest_within_target(inputs, sizes, options.target_bytes) + hot_parts)
     if inputs.sources:
         asked, asked_clamps = max((_asked_by_source(source, options) for source in inputs.sources), key=itemgetter(0))
         clamps += asked_clamps
-        decided = apply_bound("sources", decided, asked, clamps, lower=True) if sizes else asked
+        decided = apply_bound("sources", decided, asked, clamps, lower=True) if sizes or inputs.files else asked
     decided = apply_bound("min_parallelism", decided, options.min_parallelism, clamps, lower=True)
     useful = [(name, most + hot_parts) for name, most in _most_useful(inputs, sizes)]
     for name, most in [("max_parallelism", options.max_parallelism), *useful]:
@@ -93,8 +96,18 @@ def _balanced(
     return RegionParallelism(_rule(inputs), decided, reason, tuple(clamps))
 
 
+def _fewest_within_target(inputs: RegionInputs, sizes: Sequence[int], target_bytes: int) -> int:
+    """What is cut separately (subpartitions; the files of each rescale input) gets its share of the target, by bytes.
+
+    The number is the most that any of them needs: then a subtask keeps the target over all that it reads.
+    """
+    cut = [found for found in (sizes, *inputs.files.values()) if any(found)]
+    total = sum(map(sum, cut))
+    return max((count_ranges_within(each, max(1, target_bytes * sum(each) // total)) for each in cut), default=0)
+
+
 def _rule(inputs: RegionInputs) -> str:
-    if inputs.partitioned:
+    if inputs.partitioned or inputs.files:
         return "balanced"
     if inputs.sources:
         return "sources"
@@ -127,11 +140,11 @@ def _asked_by_source(source: SourceInput, options: RegionOptions) -> tuple[int, 
 
 
 def _power_of_two(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions) -> RegionParallelism:
-    """The 1.15 rule; bytes of sources count like partitioned ones, and every bound is a power of two."""
+    """The 1.15 rule; bytes of sources and files count like partitioned ones, and every bound is a power of two."""
     clamps: list[Clamp] = []
-    source_bytes = sum(sum(source.split_bytes) for source in inputs.sources)
+    other_bytes = sum(sum(source.split_bytes) for source in inputs.sources) + sum(map(sum, inputs.files.values()))
     bounds = normalise_bounds(options.bounds)
-    volume = InputVolume(sum(sizes) + source_bytes, inputs.broadcast_bytes)
+    volume = InputVolume(sum(sizes) + other_bytes, inputs.broadcast_bytes)
     decision = PowerOfTwoRule(options.target_bytes).decide(volume, bounds)
     clamps.extend(clamp for clamp in decision.clamps if clamp.decided)
     decided = decision.parallelism
@@ -144,26 +157,32 @@ def _most_useful(inputs: RegionInputs, sizes: Sequence[int]) -> list[tuple[str, 
     """Beyond this number some subtasks would have nothing of their own to read."""
     if sizes:
         return [("number of subpartitions", len(sizes))]
-    if inputs.sources:
-        return [("number of splits", max(1, *(len(source.split_bytes) for source in inputs.sources)))]
-    return []
+    found = [("number of splits", len(source.split_bytes)) for source in inputs.sources]
+    found += [("number of files", count_filled(of)) for of in inputs.files.values()]
+    if not found:
+        return []
+    name, most = max(found, key=itemgetter(1))
+    return [(name, max(1, most))]
 
 
 def _most_with_bytes(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions, hot_parts: int) -> int:
     """Beyond this number, or the maximum, some subtasks would read nothing at all."""
     if sizes:
-        return min(options.max_parallelism, sum(map(bool, sizes)) + hot_parts)
+        return min(options.max_parallelism, count_filled(sizes) + hot_parts)
     return min([options.max_parallelism, *(most for _, most in _most_useful(inputs, sizes))])
 
 
 def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: RegionOptions) -> str:
     splits = sum(len(source.split_bytes) for source in inputs.sources)
     split_bytes = sum(sum(source.split_bytes) for source in inputs.sources)
-    if not inputs.partitioned and not splits and inputs.broadcast_bytes:
+    files = list(chain.from_iterable(inputs.files.values()))
+    if not inputs.partitioned and not files and not splits and inputs.broadcast_bytes:
         return f"only broadcast inputs ({format_bytes(inputs.broadcast_bytes)}, read whole by every subtask)"
-    if not partitioned_bytes and not split_bytes:
+    if not partitioned_bytes and not sum(files) and not split_bytes:
         return "no input bytes"
     parts = [format_bytes(partitioned_bytes)] if partitioned_bytes else []
+    if sum(files):
+        parts.append(f"{format_bytes(sum(files))} in {format_count(count_filled(files), 'file')}")
     if split_bytes:
         parts.append(f"{format_bytes(split_bytes)} in {format_count(splits, 'split')}")
     return f"{' and '.join(parts)} at a target of {format_bytes(options.target_bytes)}"

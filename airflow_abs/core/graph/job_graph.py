@@ -14,6 +14,10 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.graph.regions import compute_pipelined_regions
 
+_CUT_BY_SUBPARTITION = (Partitioning.HASH, Partitioning.REBALANCE)
+# Inside a region subtask k has the rows of subtask k, and that is all that these two ask for.
+_SUBTASK_TO_SUBTASK = (Partitioning.FORWARD, Partitioning.RESCALE)
+
 
 @dataclass(frozen=True, slots=True)
 class JobVertex:
@@ -157,7 +161,7 @@ def _check_edges(vertices: Mapping[str, JobVertex], edges: Sequence[JobEdge]) ->
             raise JobGraphError(
                 f"vertex {edge.consumer!r}: input {edge.input_name!r} is hash() without keys; name at "
                 "least one column, "
-                "or use rebalance()"
+                "or use rescale() or rebalance()"
             )
     fed = {edge.consumer for edge in edges}
     for vertex in vertices.values():
@@ -193,7 +197,7 @@ def _build_region(
     inside = set(members)
     inputs = tuple(edge for edge in edges if edge.consumer in inside and edge.producer not in inside)
     inner = tuple(edge for edge in edges if edge.consumer in inside and edge.producer in inside)
-    crossing = next((edge for edge in inner if edge.partitioning is not Partitioning.FORWARD), None)
+    crossing = next((edge for edge in inner if edge.partitioning not in _SUBTASK_TO_SUBTASK), None)
     single = f"{crossing} lies inside the region: every consumer needs every producer at once" if crossing else None
     parallelism = _agreed_parallelism([vertices[name] for name in members], single)
     return Region(
@@ -226,7 +230,7 @@ def _agreed_subpartitions(
     members: Sequence[str], vertices: Mapping[str, JobVertex], inputs: Sequence[JobEdge], max_parallelism: int
 ) -> int:
     bounds = {name: _max_parallelism(vertices[name], max_parallelism) for name in members}
-    cut = {edge.consumer: bounds[edge.consumer] for edge in inputs if edge.partitioning is not Partitioning.BROADCAST}
+    cut = {edge.consumer: bounds[edge.consumer] for edge in inputs if edge.partitioning in _CUT_BY_SUBPARTITION}
     if len(set(cut.values())) > 1:
         found = ", ".join(f"{name}: {number}" for name, number in cut.items())
         raise JobGraphError(

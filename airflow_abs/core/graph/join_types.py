@@ -1,4 +1,4 @@
-"""Join types, and which side of a join may be treated how."""
+"""Join types, and which sides of a join may be spread over several subtasks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,6 @@ class JoinType(StrEnum):
     FULL = "FULL"
     SEMI = "SEMI"
     ANTI = "ANTI"
-
-
-class JoinSide(StrEnum):
-    """One of the two inputs."""
-
-    LEFT = "left"
-    RIGHT = "right"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +34,3 @@ def splittable_sides(join: JoinType) -> JoinSides:
         left=join in (JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI),
         right=join in (JoinType.INNER, JoinType.RIGHT),
     )
-
-
-def broadcastable_sides(join: JoinType) -> JoinSides:
-    """Sides that every subtask may read whole: the mirror image of the splittable ones."""
-    splittable = splittable_sides(join)
-    return JoinSides(left=splittable.right, right=splittable.left)

@@ -11,4 +11,5 @@ class Partitioning(StrEnum):
     HASH = "hash"  # equal keys meet in one subtask
     BROADCAST = "broadcast"  # every subtask reads everything
     REBALANCE = "rebalance"  # rows are spread evenly, no key
+    RESCALE = "rescale"  # whole files of neighbouring producers, by no key
     FORWARD = "forward"  # subtask k reads what subtask k wrote; never leaves its region

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from airflow_abs.core.checks import check_int
 from airflow_abs.core.decide.decision import Decision
-from airflow_abs.core.decide.parallelism import UPPER_LIMIT_OF_MAX_PARALLELISM, default_max_parallelism
+from airflow_abs.core.decide.parallelism import power_of_two_from
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.wording import format_count
+
+_LEAST_MAX_PARALLELISM, _MOST_MAX_PARALLELISM = 128, 32768
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,13 @@ def _grant(demands: Sequence[_GroupDemand], free_slots: int) -> dict[str, int]:
     return granted
 
 
+def default_max_parallelism(parallelism: int) -> int:
+    """Maximum for a vertex that only has a parallelism: 1.5 times it as a power of two, within 128..32768."""
+    check_int("parallelism", parallelism, at_least=1, at_most=_MOST_MAX_PARALLELISM)
+    wanted = power_of_two_from(parallelism + parallelism // 2)
+    return min(max(wanted, _LEAST_MAX_PARALLELISM), _MOST_MAX_PARALLELISM)
+
+
 @dataclass(frozen=True, slots=True)
 class ReactiveParallelism:
     """In reactive mode a vertex takes all it can get: its parallelism is its maximum."""
@@ -105,4 +114,4 @@ class ReactiveParallelism:
 
     def can_raise_max_to(self, wanted: int) -> bool:
         """Data written for a maximum cannot be dealt out to fewer."""
-        return self.max_parallelism <= wanted <= UPPER_LIMIT_OF_MAX_PARALLELISM
+        return self.max_parallelism <= wanted <= _MOST_MAX_PARALLELISM

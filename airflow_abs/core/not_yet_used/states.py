@@ -6,12 +6,12 @@ was left. `FINISHED` is never left.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count
 
 from airflow_abs.core.errors import InvalidStateError
+from airflow_abs.core.not_yet_used.phases import PhaseAction, RescaleOptions, RescalePhases
 from airflow_abs.core.not_yet_used.state_events import (
     Action,
     Cancel,
@@ -31,9 +31,8 @@ from airflow_abs.core.not_yet_used.state_events import (
     TimerFired,
     Trigger,
 )
-from airflow_abs.core.slots.phases import PhaseAction, RescaleOptions, RescalePhases, Resources
-from airflow_abs.core.slots.resource_wait import PhasedWait, ResourceWait, WaitOptions
-from airflow_abs.core.slots.timers import StartTimer, Timer
+from airflow_abs.core.not_yet_used.timers import StartTimer, Timer
+from airflow_abs.core.slots.resource_wait import Resources, ResourceWait, WaitOptions
 
 
 class State(StrEnum):
@@ -79,11 +78,10 @@ _RUNNING = (S.EXECUTING, S.STOP_WITH_SAVEPOINT)
 
 @dataclass(frozen=True, slots=True)
 class StateOptions:
-    """Durations, and the rule by which to wait for resources."""
+    """Durations."""
 
     wait: WaitOptions = field(default_factory=WaitOptions)
     rescale: RescaleOptions = field(default_factory=RescaleOptions)
-    make_wait: Callable[..., ResourceWait] = PhasedWait
 
 
 class SchedulerStates:
@@ -187,14 +185,14 @@ class SchedulerStates:
 
     def _look_at_resources(self, now: float) -> list[Action]:
         if self._wait:
-            return self._after(self._wait.on_resources(now, self._resources))
+            return self._look_at_wait(self._wait, now)
         if self._phases:
             return self._after(self._phases.on_change(now, self._resources))
         return []
 
     def _timer_fired(self, timer: Timer, now: float) -> list[Action]:
         if self._wait:
-            return self._after(self._wait.on_timer(timer, now, self._resources))
+            return self._look_at_wait(self._wait, now) if timer == Timer("resources", self._version) else []
         if self._phases:
             return self._after(self._phases.on_timer(timer, now, self._resources))
         if timer != Timer("backoff", self._version):
@@ -203,21 +201,26 @@ class SchedulerStates:
             return self._create_execution("restart with the resources at hand")
         return self._wait_for_resources("the backoff has passed", now)
 
+    def _look_at_wait(self, wait: ResourceWait, now: float) -> list[Action]:
+        reason = wait.look(now, self._resources)
+        if reason is not None:
+            return self._create_execution(reason)
+        at = wait.next_look_at
+        return [] if at is None else [StartTimer(Timer("resources", self._version), at)]
+
     def _after(self, actions: list[PhaseAction]) -> list[Action]:
         done: list[Action] = []
         for action in actions:
             if isinstance(action, StartTimer):
                 done.append(action)
-            elif self.state is State.WAITING_FOR_RESOURCES:
-                done.extend(self._create_execution(action.reason))
             else:
                 done.extend(self._restart(action.reason, 0.0, keep_resources=True))
         return done
 
     def _wait_for_resources(self, reason: str, now: float) -> list[Action]:
         changed = self._enter(State.WAITING_FOR_RESOURCES, reason)
-        self._wait = self._options.make_wait(self._options.wait, now, self._versions)
-        return [*changed, *self._after(self._wait.start()), *self._look_at_resources(now)]
+        self._wait = ResourceWait(self._options.wait, now)
+        return [*changed, *self._look_at_wait(self._wait, now)]
 
     def _execute(self, reason: str, now: float) -> list[Action]:
         changed = self._enter(State.EXECUTING, reason)

@@ -1,12 +1,17 @@
-"""What the parts of a run cost: seconds of regions, as recorded runs tell them, and what Airflow adds.
+"""What the parts of a run cost: seconds of regions, as recorded runs tell them (`fit`), and what Airflow adds.
 
-A model, with few numbers: a subtask costs its region's fixed seconds and its seconds per byte. They are those with
-which the simulation of the recorded runs, on their slots, takes as long as the runs did.
+A model, with few numbers. A subtask is cut into Spark tasks as Spark would cut it, and holds a slot for
+
+    fixed seconds of its region + bytes that it reads * seconds per byte of its region
+
+    Spark task 0  ├─── fixed ───┼── its bytes ──┤
+    Spark task 1  ├── its bytes ──┤
+    Spark task 2  ├── its bytes ──┤
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_abs.core.decide.parallelism import divide_up
@@ -49,8 +54,10 @@ class Spread:
         """Spark tasks that read so many bytes, cut as Spark cuts files."""
         if self.coalesced:
             return 1
-        most = source_task_bytes(size) if self.reads_source else _MOST_SPARK_TASK
-        return max(1, divide_up(size, min(max(divide_up(size, self.slots), _LEAST_SPARK_TASK), most)))
+        one_for_each_slot = divide_up(size, self.slots)
+        largest = source_task_bytes(size) if self.reads_source else _MOST_SPARK_TASK
+        task_bytes = min(max(one_for_each_slot, _LEAST_SPARK_TASK), largest)
+        return max(1, divide_up(size, task_bytes))
 
     def files(self, size: int) -> int:
         """Files that the subtask writes of each result: one for each Spark task of its last stage."""
@@ -68,10 +75,10 @@ class RegionCost:
     per_byte: float
 
     def spark_tasks(self, size: int, spread: Spread) -> list[float]:
-        """Seconds of the Spark tasks of a subtask of `size` bytes."""
-        count = spread.tasks(size)
-        share = self.per_byte * size / count
-        return [self.fixed + share, *[share] * (count - 1)]
+        """Seconds of the Spark tasks of a subtask of `size` bytes; the first has the fixed ones too."""
+        tasks = spread.tasks(size)
+        reading = self.per_byte * size / tasks
+        return [self.fixed + reading, *[reading] * (tasks - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +89,3 @@ class Costs:
     hop: float
     interval: float
     airflow: AirflowCosts = field(default_factory=AirflowCosts)
-
-
-def fit_line(points: Sequence[tuple[int, int, float]], least_fixed: float) -> tuple[float, float]:
-    """Fixed seconds and seconds per byte, neither below 0, that come nearest to what was seen.
-
-    Args:
-        points: subtasks, bytes, slot seconds of each recorded run; errors count in proportion to the seconds.
-        least_fixed: the fixed seconds if all runs were alike, so that they cannot tell; at most half of all seconds.
-    """
-    rows = [(n / max(w, 1e-9), b / max(w, 1e-9)) for n, b, w in points]
-    nn, nb, bb = (sum(x * y for x, y in pairs) for pairs in _products(rows))
-    n, b = (sum(column) for column in zip(*rows, strict=True))
-    determinant = nn * bb - nb * nb
-    if determinant > 1e-6 * nn * bb:
-        fixed, per_byte = (n * bb - b * nb) / determinant, (b * nn - n * nb) / determinant
-        if fixed >= 0 and per_byte >= 0:
-            return fixed, per_byte
-        return (0.0, b / bb) if fixed < 0 else (n / nn, 0.0)
-    if not bb:
-        return n / nn, 0.0
-    fixed = min(least_fixed, n / nn / 2)
-    return fixed, max(0.0, (b - fixed * nb) / bb)
-
-
-def _products(rows: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
-    return [[(n, n) for n, _ in rows], [(n, b) for n, b in rows], [(b, b) for _, b in rows]]

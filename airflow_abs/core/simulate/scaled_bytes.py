@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from airflow_abs.core.checks import check_int, check_number
+from airflow_abs.core.decide.hot_subpartitions import HOT_FACTOR, compute_median
 from airflow_abs.core.decide.parallelism import divide_up
-from airflow_abs.core.decide.skew import SkewOptions, compute_median
 
 
 def scale_size(size: int, factor: float) -> int:
@@ -29,22 +29,35 @@ def grow_files(sizes: Sequence[int], factor: float, file_bytes: int | None = Non
     return [*list(sizes) * int(whole), *partial]
 
 
+def respread_files(rows: Sequence[Sequence[int]], producers: int) -> list[list[int]]:
+    """Bytes by producer subtask and file, if there were another number of subtasks: each with as many files as one had
+    on average (rounded up), all of the same size."""
+    if producers == len(rows):
+        return [list(row) for row in rows]
+    each = max(1, divide_up(sum(map(len, rows)), len(rows)))
+    sizes = _cut_equally(sum(map(sum, rows)), producers * each)
+    return [sizes[k * each : (k + 1) * each] for k in range(producers)]
+
+
 def _equal_files(total: int, file_bytes: int) -> list[int]:
-    count = max(1, divide_up(total, check_int("file_bytes", file_bytes, at_least=1)))
+    return _cut_equally(total, max(1, divide_up(total, check_int("file_bytes", file_bytes, at_least=1))))
+
+
+def _cut_equally(total: int, count: int) -> list[int]:
     return [stop - start for start, stop in pairwise(total * k // count for k in range(count + 1))]
 
 
 def regrid(sizes: Sequence[int], count: int) -> list[int]:
     """Bytes per subpartition, as if there were `count` subpartitions; the sum is the same.
 
-    What a subpartition holds is spread evenly over the finer ones that take its place. A hot one (Flink's rule for
-    skew) counts as one key: what it has above the median stays together.
+    What a subpartition holds is spread evenly over the finer ones that take its place. A hot one counts as
+    one key: what it has above the median stays together.
     """
     check_int("subpartitions", count, at_least=1)
     if count == len(sizes) or not sizes:
         return list(sizes)
     median = compute_median(sizes)
-    hot = {k: size - median for k, size in enumerate(sizes) if size > median * SkewOptions().factor}
+    hot = {k: size - median for k, size in enumerate(sizes) if size > median * HOT_FACTOR}
     spread = _resample([median if k in hot else size for k, size in enumerate(sizes)], count)
     for position, excess in hot.items():
         spread[position * count // len(sizes)] += excess

@@ -1,21 +1,29 @@
-"""Waiting for resources before any work starts: two rules behind one protocol.
+"""How long a run waits for resources before any of its work starts.
 
-`PhasedWait` is Flink 2's, `DeadlineWait` that of 1.15. Both go on at once with the desired resources, with
-sufficient ones after they have been stable for a while, and after the resource timeout with whatever is there.
+    start ──► waiting ──sufficient──► settling ──`stabilization` later──► over
+                 ▲                       │
+                 └──────insufficient─────┘
+
+    desired resources, from either: over at once
+    `resource_timeout` after the start, from either: over, with whatever is there
+
+The rule is Flink's for its adaptive scheduler, as it was up to 1.19: a lapse while it settles starts that anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
-from typing import Protocol
+from enum import StrEnum
 
 from airflow_abs.core.checks import check_number
-from airflow_abs.core.slots.phases import PhaseAction, Proceed, RescaleOptions, RescalePhases, Resources
-from airflow_abs.core.slots.timers import StartTimer, Timer
 
-_TIMED_OUT = "the resource timeout has passed"
+
+class Resources(StrEnum):
+    """What the free slots allow: all that is wanted, enough to work with, or less."""
+
+    DESIRED = "desired"
+    SUFFICIENT = "sufficient"
+    INSUFFICIENT = "insufficient"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,95 +38,29 @@ class WaitOptions:
         check_number("stabilization", self.stabilization, at_least=0)
 
 
-class ResourceWait(Protocol):
-    """Events in, actions out; `Proceed` comes at most once."""
+class ResourceWait:
+    """One wait, from `now` on. Has no clock: look again whenever resources change, and at `next_look_at`."""
 
-    def start(self) -> list[PhaseAction]:
-        """Begin to wait."""
+    def __init__(self, options: WaitOptions, now: float) -> None:
+        self._stabilization = options.stabilization
+        self._times_out_at = None if options.resource_timeout < 0 else now + options.resource_timeout
+        self._stable_at: float | None = None
 
-    def on_resources(self, now: float, resources: Resources) -> list[PhaseAction]:
-        """Resources were looked at anew."""
+    @property
+    def next_look_at(self) -> float | None:
+        """When the wait ends if resources stay as they were at the last look; None if it then never does."""
+        return min((at for at in (self._stable_at, self._times_out_at) if at is not None), default=None)
 
-    def on_timer(self, timer: Timer, now: float, resources: Resources) -> list[PhaseAction]:
-        """A timer is due; one that was asked for by something else does nothing."""
-
-
-class DeadlineWait:
-    """Sufficient resources start a deadline, insufficient ones clear it."""
-
-    def __init__(self, options: WaitOptions, now: float, versions: Iterator[int] | None = None) -> None:
-        self._options = options
-        self._started_at = now
-        self._version = next(count(1) if versions is None else versions)
-        self._deadline: float | None = None
-        self._is_over = False
-
-    def start(self) -> list[PhaseAction]:
-        """Begin to wait."""
-        return _resource_timeout(self._options, self._started_at, self._version)
-
-    def on_resources(self, now: float, resources: Resources) -> list[PhaseAction]:
-        """Resources were looked at anew."""
-        match resources:
-            case _ if self._is_over:
-                return []
-            case Resources.DESIRED:
-                return self._proceed("desired resources are there")
-            case Resources.INSUFFICIENT:
-                self._deadline = None
-                return []
-        if self._deadline is None:
-            self._deadline = now + self._options.stabilization
-        if self._deadline <= now:
-            return self._proceed("sufficient resources were stable")
-        return [StartTimer(Timer("stabilization", self._version), self._deadline)]
-
-    def on_timer(self, timer: Timer, now: float, resources: Resources) -> list[PhaseAction]:
-        """A timer is due."""
-        if timer.version != self._version or self._is_over:
-            return []
-        return self._proceed(_TIMED_OUT) if timer.purpose == "resources" else self.on_resources(now, resources)
-
-    def _proceed(self, reason: str) -> list[PhaseAction]:
-        self._is_over = True
-        return [Proceed(reason)]
-
-
-class PhasedWait:
-    """The rescale phases without cooldown, every look at the resources being a trigger as well."""
-
-    def __init__(self, options: WaitOptions, now: float, versions: Iterator[int] | None = None) -> None:
-        self._options = options
-        self._started_at = now
-        versions = count(1) if versions is None else versions
-        self._version = next(versions)
-        self._phases = RescalePhases(RescaleOptions(0, options.stabilization, 0), now, versions)
-        self._is_over = False
-
-    def start(self) -> list[PhaseAction]:
-        """Begin to wait."""
-        return [*_resource_timeout(self._options, self._started_at, self._version), *self._phases.start()]
-
-    def on_resources(self, now: float, resources: Resources) -> list[PhaseAction]:
-        """Resources were looked at anew."""
-        if self._is_over:
-            return []
-        return self._noted([*self._phases.on_change(now, resources), *self._phases.on_trigger(resources)])
-
-    def on_timer(self, timer: Timer, now: float, resources: Resources) -> list[PhaseAction]:
-        """A timer is due."""
-        if self._is_over:
-            return []
-        if timer == Timer("resources", self._version):
-            return self._noted([Proceed(_TIMED_OUT)])
-        return self._noted(self._phases.on_timer(timer, now, resources))
-
-    def _noted(self, actions: list[PhaseAction]) -> list[PhaseAction]:
-        self._is_over = any(isinstance(action, Proceed) for action in actions)
-        return actions
-
-
-def _resource_timeout(options: WaitOptions, now: float, version: int) -> list[PhaseAction]:
-    if options.resource_timeout < 0:
-        return []
-    return [StartTimer(Timer("resources", version), now + options.resource_timeout)]
+    def look(self, now: float, resources: Resources) -> str | None:
+        """Why the wait is over, given what is there now; None if it goes on."""
+        if resources is Resources.DESIRED:
+            return "desired resources are there"
+        if resources is Resources.INSUFFICIENT:
+            self._stable_at = None
+        elif self._stable_at is None:
+            self._stable_at = now + self._stabilization
+        if self._stable_at is not None and self._stable_at <= now:
+            return "sufficient resources were stable"
+        if self._times_out_at is not None and self._times_out_at <= now:
+            return "the resource timeout has passed"
+        return None

@@ -1,23 +1,26 @@
 """Who may run now: slots are dealt out fairly between runs, and first come, first served inside each.
 
-Events in, actions out; no clock. A run that comes waits for resources by the rule of `resource_wait`: it begins at once
-if the cluster has the slots that it wants, with fewer after those have been stable for a while, and without any it is
-refused after the resource timeout. That slots are in use by others is no lack of resources: the timeout counts only
-while the cluster has none at all.
+    enter ──► its run waits for resources ──► it waits for a slot ──► it holds one ──► leave
+                   │                                                    ▲
+                   │ no slot at all within the resource timeout         │
+                   └──► it is refused              take_over ───────────┘
+
+Events in, actions out; no clock. A run waits for resources once, before its first slot, by the rule of `ResourceWait`:
+it begins at once if the cluster has the slots that it wants, with fewer after there were always some for a while. Then
+its tickets wait only for slots that others use, however long that takes: that is no lack of resources. If the cluster
+loses its last slot, every run waits for resources anew.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
 from airflow_abs.core.checks import check_int
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.slots.phases import PhaseAction, Resources
-from airflow_abs.core.slots.resource_wait import PhasedWait, ResourceWait, WaitOptions
-from airflow_abs.core.slots.timers import StartTimer, TimerQueue
+from airflow_abs.core.slots.resource_wait import Resources, ResourceWait, WaitOptions
 from airflow_abs.core.wording import format_count
 
 
@@ -57,8 +60,12 @@ SlotAction = Grant | Refuse
 
 
 @dataclass(slots=True)
-class _Queue:
-    """Tickets of one run, in the order in which they came. `wait` is None once the run may have slots."""
+class _RunQueue:
+    """Tickets of one run, in the order in which they came.
+
+    `wait` is its wait for resources, None once that is over; `reason` is then what ended it. `waiting` holds the slots
+    that each ticket would like the cluster to have. With `enough` slots the run is content, whatever its tickets want.
+    """
 
     run: str
     options: WaitOptions
@@ -70,26 +77,27 @@ class _Queue:
 
     @property
     def wanted(self) -> int:
+        """Slots that the cluster should have for this run."""
         return min(self.enough, max(self.waiting.values(), default=1))
 
     @property
     def head(self) -> int:
+        """The ticket that has waited longest."""
         return next(iter(self.waiting))
+
+    def judge(self, capacity: int) -> Resources:
+        """What so many slots are to this run."""
+        if capacity >= self.wanted:
+            return Resources.DESIRED
+        return Resources.SUFFICIENT if capacity else Resources.INSUFFICIENT
 
 
 class SlotPool:
-    """Slots of one Spark cluster, `capacity` of them; 0 until told otherwise.
+    """Slots of one Spark cluster, `capacity` of them; 0 until told otherwise."""
 
-    Args:
-        make_wait: the rule of waiting for resources.
-    """
-
-    def __init__(self, make_wait: Callable[..., ResourceWait] = PhasedWait) -> None:
-        self._make_wait = make_wait
-        self._versions: Iterator[int] = count(1)
+    def __init__(self) -> None:
         self._tickets: Iterator[int] = count(1)
-        self._timers = TimerQueue()
-        self._queues: dict[str, _Queue] = {}
+        self._queues: dict[str, _RunQueue] = {}
         self._run_of: dict[int, str] = {}
         self._went_on_with: dict[str, int] = {}
         self._share: int | None = None
@@ -117,14 +125,15 @@ class SlotPool:
 
     @property
     def next_timer_at(self) -> float | None:
-        """When `tick` has to be called at the latest."""
-        return self._timers.next_at
+        """When `tick` has to be called at the latest: when the first wait for resources ends if nothing changes."""
+        ends = [queue.wait.next_look_at for queue in self._queues.values() if queue.wait is not None]
+        return min((end for end in ends if end is not None), default=None)
 
     def enter(self, demand: SlotDemand, now: float) -> tuple[int, list[SlotAction]]:
         """Queue for a slot; the ticket, and what that sets free."""
         ticket, queue = self._add(demand, now)
         queue.waiting[ticket] = demand.wanted
-        return ticket, self._look(now)
+        return ticket, self.tick(now)
 
     def take_over(self, demand: SlotDemand, now: float) -> int:
         """A slot for what runs on the cluster already, also beyond the capacity."""
@@ -140,7 +149,7 @@ class SlotPool:
         """
         self._queue_of(ticket)
         self._remove(ticket)
-        return self._look(now)
+        return self.tick(now)
 
     def set_capacity(self, slots: int, now: float) -> list[SlotAction]:
         """The cluster was looked at anew."""
@@ -149,15 +158,24 @@ class SlotPool:
         if not slots:
             for queue in self._queues.values():
                 if queue.wait is None:
-                    self._begin_to_wait(queue, now)
-        return self._look(now)
+                    queue.wait = ResourceWait(queue.options, now)
+        return self.tick(now)
 
     def set_share(self, slots: int | None, now: float) -> list[SlotAction]:
         """So many of the capacity are this pool's to deal out, other pools have the rest; None: all of it."""
         if slots is not None:
             check_int("slots", slots, at_least=0)
         self._share = slots
-        return self._look(now)
+        return self.tick(now)
+
+    def tick(self, now: float) -> list[SlotAction]:
+        """Time has passed: end the waits that are over, then deal out slots, or refuse if there are none."""
+        for queue in self._queues.values():
+            if queue.wait is not None:
+                reason = queue.wait.look(now, queue.judge(self.capacity))
+                if reason is not None:
+                    self._end_wait(queue, reason)
+        return self._grant() if self.capacity else self._refuse()
 
     def explain(self, ticket: int) -> str:
         """What a ticket without a slot waits for.
@@ -176,22 +194,18 @@ class SlotPool:
             used = f"{used}, {self._share} are for this triggerer"
         return f"{used}; {before} of this run before it"
 
-    def tick(self, now: float) -> list[SlotAction]:
-        """Time has passed."""
-        return self._after_timers(now)
-
-    def _add(self, demand: SlotDemand, now: float) -> tuple[int, _Queue]:
+    def _add(self, demand: SlotDemand, now: float) -> tuple[int, _RunQueue]:
         ticket = next(self._tickets)
         self._run_of[ticket] = demand.run
         is_new = demand.run not in self._queues
         # What a run went on with is enough for its next region too: it does not wait for more again.
         enough = self._went_on_with.get(demand.run, sys.maxsize)
-        queue = self._queues.setdefault(demand.run, _Queue(demand.run, demand.options, enough))
+        queue = self._queues.setdefault(demand.run, _RunQueue(demand.run, demand.options, enough))
         if is_new or (queue.wait is None and not self.capacity):
-            self._begin_to_wait(queue, now)
+            queue.wait = ResourceWait(queue.options, now)
         return ticket, queue
 
-    def _queue_of(self, ticket: int) -> _Queue:
+    def _queue_of(self, ticket: int) -> _RunQueue:
         if ticket not in self._run_of:
             raise InvalidValueError(f"ticket {ticket}: expected one that is in the pool, found none")
         return self._queues[self._run_of[ticket]]
@@ -204,48 +218,13 @@ class SlotPool:
         if not queue.waiting and not queue.held:
             del self._queues[run]
 
-    def _begin_to_wait(self, queue: _Queue, now: float) -> None:
-        queue.wait = self._make_wait(queue.options, now, self._versions)
-        self._note(queue, queue.wait.start())
-
-    def _look(self, now: float) -> list[SlotAction]:
-        for queue in self._queues.values():
-            if queue.wait is not None:
-                self._note(queue, queue.wait.on_resources(now, self._resources(queue)))
-        return self._after_timers(now)
-
-    def _after_timers(self, now: float) -> list[SlotAction]:
-        while (timer := self._timers.pop_due(now)) is not None:
-            for queue in self._queues.values():
-                if queue.wait is not None:
-                    self._note(queue, queue.wait.on_timer(timer, now, self._resources(queue)))
-        return self._grant() if self.capacity else self._refuse()
-
-    def _note(self, queue: _Queue, actions: list[PhaseAction]) -> None:
-        for action in actions:
-            if isinstance(action, StartTimer):
-                self._timers.add(action)
-            else:
-                queue.wait, queue.reason = None, action.reason
-                if self.capacity:
-                    self._went_on_with[queue.run] = self.capacity
-
-    def _resources(self, queue: _Queue) -> Resources:
-        if self.capacity >= queue.wanted:
-            return Resources.DESIRED
-        return Resources.SUFFICIENT if self.capacity else Resources.INSUFFICIENT
-
-    def _refuse(self) -> list[SlotAction]:
-        """Whose wait is over although there is no slot at all."""
-        refused: list[SlotAction] = []
-        for queue in [queue for queue in self._queues.values() if queue.wait is None]:
-            reason = f"no slot within {queue.options.resource_timeout:g} s, {queue.wanted} wanted"
-            refused += [Refuse(ticket, reason) for ticket in queue.waiting]
-        for refusal in refused:
-            self._remove(refusal.ticket)
-        return refused
+    def _end_wait(self, queue: _RunQueue, reason: str) -> None:
+        queue.wait, queue.reason = None, reason
+        if self.capacity:
+            self._went_on_with[queue.run] = self.capacity
 
     def _grant(self) -> list[SlotAction]:
+        """Free slots go, one by one, to the run that holds fewest; of several to the one that has waited longest."""
         granted: list[SlotAction] = []
         for _ in range((self.capacity if self._share is None else self._share) - self.in_use):
             queues = [queue for queue in self._queues.values() if queue.wait is None and queue.waiting]
@@ -257,3 +236,13 @@ class SlotPool:
             queue.held.add(ticket)
             granted.append(Grant(ticket, queue.reason))
         return granted
+
+    def _refuse(self) -> list[SlotAction]:
+        """Whose wait is over although there is no slot at all."""
+        refused: list[SlotAction] = []
+        for queue in [queue for queue in self._queues.values() if queue.wait is None]:
+            reason = f"no slot within {queue.options.resource_timeout:g} s, {queue.wanted} wanted"
+            refused += [Refuse(ticket, reason) for ticket in queue.waiting]
+        for refusal in refused:
+            self._remove(refusal.ticket)
+        return refused

@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow_abs.exchange.errors import CommitConflictError
 from airflow_abs.exchange.publish.record import RECORD_NAME, CommitRecord
-from airflow_abs.exchange.records.json_fields import JsonFields
+from airflow_abs.exchange.records.reading import Count, Seconds, as_record
 from airflow_abs.exchange.storage.deletion import delete_files
 from airflow_abs.exchange.storage.locations import Location
 from airflow_abs.exchange.storage.whole_files import create_exclusively, decode_json, encode_json
@@ -33,7 +33,7 @@ class Claim:
     """Who is publishing, until when at least (epoch seconds), and under which names it puts files."""
 
     identity: str
-    until: float
+    until: Seconds
     puts: tuple[str, ...] = ()
 
 
@@ -44,14 +44,14 @@ class Garbage:
 
     name: str
     version: str
-    keep_until: float
+    keep_until: Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
     """One state of a target. `writers` are the tokens of who wrote it and the ones before, newest first."""
 
-    number: int = 0
+    number: Count = 0
     commit: CommitRecord = field(default_factory=CommitRecord)
     claim: Claim | None = None
     garbage: tuple[Garbage, ...] = ()
@@ -65,31 +65,10 @@ class LogRecord:
     @staticmethod
     def from_json(payload: Mapping[str, Any], *, where: str) -> LogRecord:
         """Build and check a record; a DamagedFileError names the first field that is wrong."""
-        fields = JsonFields(payload, where, where)
-        claims = [
-            Claim(each.text("identity"), each.number("until"), tuple(put.text("name") for put in each.objects("puts")))
-            for each in fields.objects("claim")
-        ]
-        return LogRecord(
-            number=fields.integer("number"),
-            commit=CommitRecord.from_json(payload, where=where),
-            claim=claims[0] if claims else None,
-            garbage=tuple(
-                Garbage(file.text("name"), file.text("version"), file.number("keep_until"))
-                for file in fields.objects("garbage")
-            ),
-            writers=tuple(writer.text("token") for writer in fields.objects("writers")),
-        )
+        return as_record(payload, LogRecord, where=where, required=("number", "commit", "writers"))
 
     def to_json(self) -> dict[str, Any]:
-        claim = [{**asdict(self.claim), "puts": [{"name": name} for name in self.claim.puts]}] if self.claim else []
-        return {
-            "number": self.number,
-            **self.commit.to_json(),
-            "claim": claim,
-            "garbage": [asdict(each) for each in self.garbage],
-            "writers": [{"token": token} for token in self.writers[:_WRITERS_KEPT]],
-        }
+        return {**asdict(self), "writers": self.writers[:_WRITERS_KEPT]}
 
 
 class CommitLog:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import read_decision_and_digest
-from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifests
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.records.manifest import (
+    Manifest,
+    ResultManifest,
+    bytes_by_file,
+    bytes_by_subpartition,
+    read_manifests,
+)
 
 
 def report(manifest: Manifest, subtasks: int) -> dict[str, Any]:
-    """What the subtask pushes as XCom: bytes per subpartition of each result, and no file names."""
+    """What the subtask pushes as XCom: bytes per subpartition of each result, or per file, and no file names."""
     return {**_measured(manifest, subtasks), "ended": round(time.time(), 3)}
 
 
@@ -34,5 +40,10 @@ def _measured(manifest: Manifest, subtasks: int) -> dict[str, Any]:
         "decision": manifest.decision,
         "rows": manifest.rows,
         "seconds": round(manifest.seconds, 3),
-        "results": {name: {"bytes": bytes_by_subpartition(result)} for name, result in manifest.results.items()},
+        "results": {name: _sizes(result) for name, result in manifest.results.items()},
     }
+
+
+def _sizes(result: ResultManifest) -> dict[str, Any]:
+    sizes: dict[str, Any] = {"bytes": bytes_by_subpartition(result)}
+    return sizes | ({"files": bytes_by_file(result), "checksum": result.checksum} if result.by_file else {})

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import ResultFile, ResultManifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.exchange.results.parquet_bytes import measure_files
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors
@@ -35,7 +35,7 @@ def measure_result(
     else:
         files = _describe_others(folder, path, listed, rows or 0)
     text = None if checksum is None else str(checksum)
-    return ResultManifest(step.format, step.schema, step.subpartitions, tuple(files), text)
+    return ResultManifest(step.format, step.schema, step.subpartitions, tuple(files), text, step.by_file)
 
 
 def merge_results(pieces: Sequence[ResultManifest]) -> ResultManifest:

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.root_marker import is_marked, is_planned, mark_root, refuse_unmarked
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, raise_unlisted, reason_of, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files

@@ -58,6 +58,7 @@ def _subtask_to_json(subtask: SubtaskView) -> dict[str, Any]:
         "reads": subtask.reads,
         "hot": subtask.hot_part is not None,
         "splits": subtask.splits,
+        "files": subtask.files,
         "bytes": subtask.bytes,
         "attempt": subtask.attempt,
         "rows": subtask.rows,

@@ -13,9 +13,10 @@ from functools import cached_property
 from airflow_abs.core.decide.hot_subpartitions import HotPart
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.core.wording import format_count
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.manifest import Manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
 
 
@@ -45,8 +46,9 @@ class EdgeView:
 class SubtaskView:
     """One subtask: what it was given, and what its last attempt left (None until it has committed).
 
-    `bytes` are those of its own subpartitions and splits, broadcast inputs not counted. `rows` are the rows of the
-    region's last vertex, `bytes_out` the sizes of all files. `is_stale`: what it left is of an earlier decision.
+    `files` are those of rescale inputs. `bytes` are those of its own subpartitions, splits and files, broadcast inputs
+    not counted. `rows` are those of the region's last vertex, `bytes_out` the sizes of all files. `is_stale`: what it
+    left is of an earlier decision.
     """
 
     index: int
@@ -60,6 +62,7 @@ class SubtaskView:
     waited: float | None = None
     is_stale: bool = False
     hot_part: HotPart | None = None
+    files: int = 0
 
     @property
     def is_committed(self) -> bool:
@@ -67,12 +70,13 @@ class SubtaskView:
 
     @property
     def reads(self) -> str:
-        """``[0, 43)`` or ``3 files``; ``[5, 6) of [0, 3)`` is a hot subpartition of three producers."""
+        """``[0, 43)`` or ``3 files``, or both; ``[5, 6) of [0, 3)`` is a hot subpartition of three producers."""
         if self.hot_part is not None:
             return f"{self.subpartitions} of {self.hot_part.producers}"
-        if self.subpartitions is not None:
+        if self.subpartitions is not None and not self.files:
             return str(self.subpartitions)
-        return f"{self.splits} file{'' if self.splits == 1 else 's'}" if self.splits else "everything"
+        files = [format_count(self.splits + self.files, "file")] if self.splits + self.files else []
+        return " and ".join([*([str(self.subpartitions)] if self.subpartitions else []), *files]) or "everything"
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal
 
+from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.storage.uris import for_hadoop, with_authority, without_connection
 
 FileFormat = Literal["parquet", "csv", "json", "orc"]
@@ -17,7 +19,7 @@ SOURCE = "source"
 """The reserved input name of a vertex's own source."""
 
 _FORMATS = ("parquet", "csv", "json", "orc")
-_MODES = ("overwrite", "append", "error")
+WRITE_MODES: tuple[WriteMode, ...] = ("overwrite", "append", "error")
 _MISSING = ("error", "empty")
 
 
@@ -53,8 +55,8 @@ class Files:
             raise ValueError("Files: the path is empty; give a folder, a file or a glob")
         if self.format not in _FORMATS:
             raise ValueError(f"Files({self.path!r}): format is {self.format!r}; expected one of {', '.join(_FORMATS)}")
-        if self.mode not in _MODES:
-            raise ValueError(f"Files({self.path!r}): mode is {self.mode!r}; expected one of {', '.join(_MODES)}")
+        if self.mode not in WRITE_MODES:
+            raise ValueError(f"Files({self.path!r}): mode is {self.mode!r}; expected one of {', '.join(WRITE_MODES)}")
         if self.missing not in _MISSING:
             raise ValueError(
                 f"Files({self.path!r}): missing is {self.missing!r}; expected one of {', '.join(_MISSING)}"
@@ -99,6 +101,25 @@ class Files:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Files:
         return cls(**value)
+
+
+def check_sinks(sinks: Mapping[str, Files]) -> None:
+    """No two sinks of a job are published to one folder, or one inside the other: each would delete the other's files.
+
+    Args:
+        sinks: by vertex, rendered.
+
+    Raises:
+        JobGraphError: names both vertices and paths.
+    """
+    folders = {vertex: f"{sink.uri.rstrip('/')}/" for vertex, sink in sinks.items()}
+    for (one, outer), (other, inner) in permutations(folders.items(), 2):
+        if inner.startswith(outer):
+            how = "are the same" if inner == outer else "lie one inside the other"
+            raise JobGraphError(
+                f"the sinks of vertices {one!r} ({sinks[one].path}) and {other!r} ({sinks[other].path}) {how}; each "
+                "would replace what the other publishes: give each sink a folder of its own"
+            )
 
 
 def _as_text(value: object) -> str:

@@ -94,14 +94,16 @@ def row_expression(vertex: str, schema: StructType, subpartitions: int) -> str:
     return f"CAST(pmod(xxhash64({', '.join(quote(name) for name in columns)}), {subpartitions}L) AS INT)"
 
 
-def row_hash(schema: StructType) -> str | None:
+def row_hash(schema: StructType, *, by_file: bool = False) -> str | None:
     """SQL for a number within 31 bits that depends on a row's values alone; None if no column can be hashed.
 
     Sums of it tell two sets of rows apart, whatever their order. Floating-point columns are left out: their last bits
-    depend on the order in which Spark adds up.
+    depend on the order in which Spark adds up. With `by_file` it also depends on the Spark partition that writes the
+    row, and each writes one file: then sums tell apart the same rows in other files.
     """
     columns = [field.name for field in schema.fields if _hashable(field.dataType) and not _is_floating(field.dataType)]
-    return f"xxhash64({', '.join(map(quote, columns))}) % 2147483647L" if columns else None
+    hashed = [*map(quote, columns), *(["spark_partition_id()"] if by_file else [])]
+    return f"xxhash64({', '.join(hashed)}) % 2147483647L" if hashed else None
 
 
 def _key_expression(key: str, common: str, own: str) -> str:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow_abs.core.graph.fusing import FusedGraph, fuse_regions
-from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.graph.job_graph import JobGraph, Region
 from airflow_abs.core.wording import format_bytes
 from airflow_abs.exchange.errors import ExchangeUnreachableError
-from airflow_abs.exchange.records.paths import JobFolder, uri_for_spark
+from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.sources.splits import list_splits
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import check_writable, write_atomic, write_json
 from airflow_abs.spark.compile.steps import assign_results, plan_region
-from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
 from airflow_abs.spark.connect.capacity import RANGE_ROWS, splits_of_range
+from airflow_abs.spark.values import is_repeatable
+
+log = logging.getLogger(__name__)
 
 
 def plan_job(
@@ -42,13 +47,14 @@ def plan_job(
     check_exchange(session, folder)
     fused = _fuse_if_small(graph, programs, options, open_path)
     graph = fused.graph
-    compiled = compile_vertices(session, graph, programs)
+    now = datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
+    compiled = compile_vertices(session, graph, programs, now)
     specs = assign_results(session, graph, compiled)
     regions = []
     for region in graph.regions:
         planned, templates = plan_region(graph, region, compiled, specs)
         recomputable = not set(region.vertices).intersection(options.get("nondeterministic", ()))
-        regions.append(replace(planned, deterministic=recomputable))
+        regions.append(replace(planned, deterministic=recomputable and _is_repeatable(region, compiled)))
         for number, template in enumerate(templates):
             write_atomic(folder.step_path(region.name, number), template)
     slots = options.get("slots") or read_slots(session)
@@ -57,15 +63,28 @@ def plan_job(
     return plan
 
 
+def _is_repeatable(region: Region, compiled: Mapping[str, CompiledVertex]) -> bool:
+    for vertex in region.vertices:
+        if not is_repeatable(compiled[vertex].relation):
+            log.info(
+                "vertex %r: its random values or row numbers follow the order of its rows, which a shuffle inside it "
+                "changes: it counts as deterministic=False, and what is lost of its output is not recomputed",
+                vertex,
+            )
+            return False
+    return True
+
+
 def _fuse_if_small(
     graph: JobGraph,
     programs: Mapping[str, VertexProgram],
     options: Mapping[str, Any],
     open_path: Callable[[str], ExchangePath],
 ) -> FusedGraph:
-    """What a `min_parallelism` spreads is never fused."""
+    """What a `min_parallelism` spreads is never fused, nor what cannot be in one session."""
     below = options.get("fuse_below", 0)
-    if not below or options["min_parallelism"] > 1:
+    differs = len({tuple(sorted(program.spark_conf.items())) for program in programs.values()}) > 1
+    if not below or options["min_parallelism"] > 1 or differs:
         return FusedGraph(graph, {})
     sources = [program.source for program in programs.values() if program.source is not None]
     size = sum(split.bytes for source in sources for split in list_splits(source, open_path))

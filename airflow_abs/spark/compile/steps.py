@@ -66,7 +66,7 @@ def _key_types(session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVer
 
 def _result_spec(edge: JobEdge, schema: Any, key_types: tuple[str, ...], consumer: Region) -> ResultSpec:
     subpartitions = consumer.subpartitions
-    if edge.partitioning is Partitioning.BROADCAST or subpartitions == 1:
+    if edge.partitioning in (Partitioning.BROADCAST, Partitioning.RESCALE) or subpartitions == 1:
         return ResultSpec(edge.producer)
     if edge.partitioning is Partitioning.REBALANCE:
         return ResultSpec(edge.producer, row_expression(edge.producer, schema, subpartitions), subpartitions)
@@ -82,7 +82,8 @@ def plan_region(
     The first step of a vertex computes it; its further results and its sink are written from the first one's files,
     so a vertex is computed once however many read it.
     """
-    cut = _StepCut(compiled)
+    by_file = {spec.name for edge, spec in specs.items() if edge.partitioning is Partitioning.RESCALE}
+    cut = _StepCut(compiled, frozenset(by_file))
     for vertex in region.vertices:
         if is_materialised(graph, vertex):
             wanted = dict.fromkeys(specs[edge] for edge in graph.outputs_of(vertex) if edge in specs)
@@ -115,6 +116,7 @@ def plan_region(
         splittable=tuple(entry.name for entry in inputs if entry.placeholder in members[0].splittable)
         if len(members) == 1
         else (),
+        spark_conf=members[0].spark_conf,
     )
     return planned, cut.templates
 
@@ -130,9 +132,13 @@ class _Rows:
 
 @dataclass(slots=True)
 class _StepCut:
-    """The steps of one region so far; `readable` is the result from which a vertex's rows can be read again."""
+    """The steps of one region so far; `readable` is the result from which a vertex's rows can be read again.
+
+    `by_file` are the names of the results that rescale edges read.
+    """
 
     compiled: Mapping[str, CompiledVertex]
+    by_file: frozenset[str] = frozenset()
     steps: list[PlannedStep] = field(default_factory=list)
     sinks: list[PlannedSink] = field(default_factory=list)
     templates: list[bytes] = field(default_factory=list)
@@ -177,6 +183,7 @@ class _StepCut:
         self, vertex: CompiledVertex, rows: _Rows, result: str, *, subpartitions: int = 1, sink: Files | None = None
     ) -> None:
         template, schema = rows.relation.SerializeToString(deterministic=True), vertex.schema.json()
+        by_file = result in self.by_file
         self.templates.append(template)
         self.steps.append(
             PlannedStep(
@@ -188,6 +195,7 @@ class _StepCut:
                 shuffles=rows.shuffles,
                 local=rows.local,
                 digest=sha256(template).hexdigest(),
-                row_hash=None if sink else row_hash(vertex.schema),
+                row_hash=None if sink else row_hash(vertex.schema, by_file=by_file),
+                by_file=by_file,
             )
         )

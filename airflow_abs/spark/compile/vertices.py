@@ -7,23 +7,29 @@ before its inputs exist.
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.exchange.records.plan import PlannedSource
+from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.exchange.sources.files import SOURCE, Files
+from airflow_abs.spark.compile.arguments import coerce_arguments
+from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
-from airflow_abs.spark.relations import SUBPARTITION, Relation
+from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
+from airflow_abs.spark.values import fix_values
 
 DataFrame = Any
 Session = Any
@@ -32,7 +38,7 @@ StructType = Any
 
 @dataclass(frozen=True, slots=True)
 class VertexProgram:
-    """What a vertex does: its transform and everything that it needs, already rendered."""
+    """What a vertex does: its transform (or `sql`) and everything that it needs, already rendered."""
 
     name: str
     transform: Callable[..., DataFrame] | None
@@ -40,6 +46,9 @@ class VertexProgram:
     source: Files | None = None
     sink: Files | None = None
     join: str | None = None
+    sql: str | None = None
+    schema: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,7 @@ class CompiledVertex:
     local: Mapping[str, str]
     sink: Files | None
     splittable: frozenset[str] = frozenset()
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:
@@ -69,9 +79,15 @@ def is_materialised(graph: JobGraph, vertex: str) -> bool:
 
 
 def compile_vertices(
-    session: Session, graph: JobGraph, programs: Mapping[str, VertexProgram]
+    session: Session, graph: JobGraph, programs: Mapping[str, VertexProgram], now: datetime | None = None
 ) -> dict[str, CompiledVertex]:
     """Compile all vertices in topological order.
+
+    Args:
+        session: only its analyser is asked.
+        graph: the vertices and the edges between them.
+        programs: by vertex.
+        now: what `current_timestamp()` is for the whole run; by default the time of the call.
 
     Raises:
         JobGraphError: a transform does not fit the graph; names the vertex, what was found and what to do.
@@ -81,7 +97,10 @@ def compile_vertices(
     numbers = count()
     with _pickled_by_value(programs.values()):
         for vertex in graph.vertices:
-            compiled[vertex.name] = _VertexCompilation(session, graph, compiled, numbers).run(programs[vertex.name])
+            compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC))
+            program = programs[vertex.name]
+            with set_conf(session, vertex.name, program.spark_conf):
+                compiled[vertex.name] = compilation.run(program)
     return compiled
 
 
@@ -93,6 +112,7 @@ class _VertexCompilation:
     graph: JobGraph
     compiled: Mapping[str, CompiledVertex]
     numbers: count[int]
+    now: datetime
     frames: dict[str, DataFrame] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
 
@@ -111,10 +131,23 @@ class _VertexCompilation:
                 local[placeholder] = edge.producer
         output = self._call(program)
         schema, relation = self._check_output(program.name, output)
+        if program.schema is not None:
+            check_contract(self.session, program.name, schema, program.schema)
         splittable: frozenset[str] = frozenset()
         if program.join is not None:
             splittable = find_splittable(self.session, program.name, relation, program.join)
-        return CompiledVertex(program.name, output, relation, schema, sources, inputs, local, program.sink, splittable)
+        return CompiledVertex(
+            name=program.name,
+            frame=output,
+            relation=relation,
+            schema=schema,
+            sources=sources,
+            inputs=inputs,
+            local=local,
+            sink=program.sink,
+            splittable=splittable,
+            spark_conf=program.spark_conf,
+        )
 
     def _add_source(self, vertex: str, files: Files) -> PlannedSource:
         schema = read_source_schema(self.session, vertex, files)
@@ -129,14 +162,17 @@ class _VertexCompilation:
         return placeholder
 
     def _call(self, program: VertexProgram) -> DataFrame:
+        if program.sql is not None:
+            return self._query(program, program.sql)
         if program.transform is None:
             (only,) = self.frames.values()
             return only
         frames = dict(self.frames)
         positional = (frames.pop(SOURCE),) if set(frames) == {SOURCE} else ()
+        kwargs = coerce_arguments(program.name, program.transform, program.kwargs)
         with no_execution(self.session, program.name):
             try:
-                output = program.transform(*positional, **frames, **program.kwargs)
+                output = program.transform(*positional, **frames, **kwargs)
             except Exception as error:
                 error.add_note(f"raised by the transform of vertex {program.name!r} while it was compiled")
                 raise
@@ -145,6 +181,14 @@ class _VertexCompilation:
                 f"vertex {program.name!r}: its transform returned {type(output).__name__}; expected one DataFrame"
             )
         return output
+
+    def _query(self, program: VertexProgram, sql: str) -> DataFrame:
+        with no_execution(self.session, program.name):
+            try:
+                return self.session.sql(sql, args=dict(program.kwargs) or None, **self.frames)
+            except Exception as error:
+                error.add_note(f"raised by the sql of vertex {program.name!r}")
+                raise
 
     def _check_output(self, vertex: str, output: DataFrame) -> tuple[StructType, Relation]:
         try:
@@ -157,7 +201,7 @@ class _VertexCompilation:
             resolve_keys(vertex, schema, edge.keys)
         relation = output._plan.to_proto(self.session.client).root
         self._check_relation(vertex, relation)
-        return schema, relation
+        return schema, fix_values(relation, schema.names, self.now, lambda: secrets.randbits(63))
 
     def _check_relation(self, vertex: str, relation: Relation) -> None:
         bound = find_session_bound(relation)
@@ -231,9 +275,9 @@ def check_columns(vertex: str, schema: StructType) -> None:
             f"vertex {vertex!r}: its output has several columns named {', '.join(twice)}; rename or drop them, for "
             "example with join(..., on='key') instead of a column expression"
         )
-    if SUBPARTITION in schema.names:
+    if SUBPARTITION_COLUMN in schema.names:
         raise JobGraphError(
-            f"vertex {vertex!r}: its output has a column {SUBPARTITION!r}, which is reserved; rename it"
+            f"vertex {vertex!r}: its output has a column {SUBPARTITION_COLUMN!r}, which is reserved; rename it"
         )
     untyped = [entry.name for entry in schema.fields if isinstance(entry.dataType, NullType)]
     if untyped:

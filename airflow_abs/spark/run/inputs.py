@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from airflow_abs.core.decide.ranges import IndexRange
-from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StoredFileError
-from airflow_abs.exchange.records.manifest import Manifest, ResultFile, files_for_range, read_manifest
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError, StoredFileError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.manifest import Manifest, ResultFile, read_manifest
 from airflow_abs.exchange.results.lost_files import GONE, find_lost_files
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.spark.run.work import Inputs, SubtaskSpec
@@ -19,7 +18,7 @@ _READ_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class LostPartition:
+class LostResults:
     """What is lost of one subtask's results. Without a manifest all of it is.
 
     `files` says by path what is wrong; `bytes` is the size that they had.
@@ -57,23 +56,24 @@ class InputCheck:
     spec: SubtaskSpec
     suspects: set[str] = field(default_factory=set)
 
-    def look(self) -> tuple[Inputs, list[LostPartition]]:
-        """The manifests of all producers, and what is lost; the first is complete only if the second is empty.
+    def look(self) -> tuple[Inputs, list[LostResults]]:
+        """The manifests that are needed, and what is lost; the first is complete only if the second is empty.
 
         Raises:
-            StaleManifestError: a producer ran again under another decision.
+            StaleManifestError: a producer ran again under another decision, or put its rows into other files.
             ExchangeUnreachableError: the storage does not answer.
         """
         inputs: dict[str, Sequence[Manifest]] = {}
-        lost: list[LostPartition] = []
-        for region, count in self.spec.stored.producers.items():
-            found = self._read_manifests(region, count)
-            inputs[region] = [manifest for manifest in found if isinstance(manifest, Manifest)]
+        lost: list[LostResults] = []
+        for region in self.spec.stored.producers:
+            found = self._read_manifests(region)
+            inputs[region] = [manifest for manifest in found.values() if isinstance(manifest, Manifest)]
             lost += [
                 self._without_manifest(region, index, error)
-                for index, error in enumerate(found)
+                for index, error in found.items()
                 if isinstance(error, StoredFileError)
             ]
+        self._check_placements(inputs)
         return inputs, lost + self._lost_files(inputs)
 
     def suspect(self, paths: Collection[str]) -> bool:
@@ -83,7 +83,10 @@ class InputCheck:
         self.suspects |= found
         return bool(found)
 
-    def _read_manifests(self, region: str, count: int) -> list[Manifest | StoredFileError]:
+    def _read_manifests(self, region: str) -> dict[int, Manifest | StoredFileError]:
+        """Of all its subtasks; of those that wrote this one's files, if only rescale inputs come from there."""
+        entries = [entry for entry in self.spec.region.inputs if entry.region == region]
+        indices = sorted({index for entry in entries for index in self.spec.producers(entry)})
         decision = self.spec.stored.producer_decisions.get(region)
 
         def read(index: int) -> Manifest | StoredFileError:
@@ -92,14 +95,31 @@ class InputCheck:
             except (MissingFileError, DamagedFileError) as error:
                 return error
 
-        with ThreadPoolExecutor(min(_READ_THREADS, count), thread_name_prefix="read-manifest") as pool:
-            return list(pool.map(read, range(count)))
+        with ThreadPoolExecutor(min(_READ_THREADS, len(indices)) or 1, thread_name_prefix="read-manifest") as pool:
+            return dict(zip(indices, pool.map(read, indices), strict=True))
 
-    def _without_manifest(self, region: str, index: int, error: StoredFileError) -> LostPartition:
+    def _check_placements(self, inputs: Inputs) -> None:
+        """Files of rescale inputs are read by their numbers: they must be those that were decided about."""
+        spec, stored = self.spec, self.spec.stored
+        for entry in spec.region.inputs:
+            for each in spec.files(entry, inputs) if entry.is_rescale else ():
+                index, result = each.manifest.index, each.manifest.results[entry.result]
+                decided = len(stored.measured_by_producer[entry.name][index]), stored.placements[entry.name][index]
+                found = len(result.files), result.checksum
+                if found != decided:
+                    raise StaleManifestError(
+                        f"{spec.region.name}[{spec.index}]: reads files of {entry.region}[{index}] one by one, but "
+                        f"{entry.region}[{index}] ran again since {spec.region.name} was decided and left other files: "
+                        f"expected {decided[0]} with checksum {decided[1]}, found {found[0]} with checksum {found[1]}; "
+                        f"clear {spec.region.name}.decide and everything after it",
+                        path=str(locate(spec.folder.manifest_path(entry.region, index))),
+                    )
+
+    def _without_manifest(self, region: str, index: int, error: StoredFileError) -> LostResults:
         decision = self.spec.stored.producer_decisions[region]
-        return LostPartition(region, index, decision, None, (), {error.path: "has no manifest that can be read"}, 0)
+        return LostResults(region, index, decision, None, (), {error.path: "has no manifest that can be read"}, 0)
 
-    def _lost_files(self, inputs: Inputs) -> list[LostPartition]:
+    def _lost_files(self, inputs: Inputs) -> list[LostResults]:
         wanted = {file.path: (manifest, result, file) for manifest, result, file in _read(self.spec, inputs)}
         problems = find_lost_files(self.spec.folder, [file for _, _, file in wanted.values()])
         problems |= dict.fromkeys(self.suspects & wanted.keys() - problems.keys(), "cannot be read by Spark")
@@ -108,7 +128,7 @@ class InputCheck:
             manifest = wanted[path][0]
             by_subtask.setdefault((manifest.region, manifest.index), []).append(path)
         return [
-            LostPartition(
+            LostResults(
                 region=region,
                 index=index,
                 decision=wanted[paths[0]][0].decision,
@@ -128,11 +148,9 @@ def files_read(spec: SubtaskSpec, inputs: Inputs) -> list[ResultFile]:
 
 def _read(spec: SubtaskSpec, inputs: Inputs) -> Iterator[tuple[Manifest, str, ResultFile]]:
     for entry in spec.region.inputs:
-        for manifest in spec.manifests(entry, inputs):
-            result = manifest.results[entry.result]
-            span = spec.wanted(entry) or IndexRange(0, result.subpartitions)
-            for file in files_for_range(result, span):
-                yield manifest, entry.result, file
+        for each in spec.files(entry, inputs):
+            for file in each.files:
+                yield each.manifest, entry.result, file
 
 
 def still_whole(folder: JobFolder, files: Sequence[ResultFile]) -> bool:

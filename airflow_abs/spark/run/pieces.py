@@ -1,13 +1,13 @@
 """Cutting a subtask that ran out of memory into pieces: smaller ranges of the same input, one after the other.
 
 A piece is what a subtask of a larger fan-out would be: consecutive subpartitions, so that all rows of a key stay
-together, and a share of the source files. So pieces give the rows that the whole would give.
+together, and a share of the files, of sources and of rescale inputs. So pieces give the rows that the whole would give.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes
 from airflow_abs.exchange.records.plan import PlannedRegion
@@ -16,34 +16,52 @@ from airflow_abs.exchange.sources.listing import SourceFile
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one Spark operation reads. `number` is None for the whole, which is not cut."""
+    """What one Spark operation reads. `number` is None for the whole, which is not cut.
+
+    `files` are those of sources. `rescaled` are ranges of the files of rescale inputs, numbered through; an input of
+    which nothing is read is not in it.
+    """
 
     subpartitions: IndexRange | None
     files: Mapping[str, Sequence[SourceFile]]
     number: int | None = None
+    rescaled: Mapping[str, IndexRange] = field(default_factory=dict)
 
 
-def cut_pieces(whole: Piece, subpartition_bytes: Sequence[int], count: int) -> list[Piece]:
+def cut_pieces(
+    whole: Piece,
+    subpartition_bytes: Sequence[int],
+    count: int,
+    file_bytes: Mapping[str, Sequence[int]] | None = None,
+) -> list[Piece]:
     """Cut the whole into at most `count` pieces of about equal bytes.
 
     Args:
         whole: the subtask's input.
         subpartition_bytes: bytes of each of its subpartitions, over all inputs that are read by range; empty if none.
         count: number of pieces wanted; fewer come back if there are fewer subpartitions and files.
+        file_bytes: bytes of each file within `whole.rescaled`, by input.
     """
     ranges = _cut_range(whole.subpartitions, subpartition_bytes, count)
-    made = len(ranges) if ranges else min(count, max(map(len, whole.files.values()), default=1))
+    made = len(ranges) if ranges else min(count, most_files(whole))
     if made <= 1:
         return [whole]
+    rescaled = {name: _cut_range(span, (file_bytes or {})[name], made) for name, span in whole.rescaled.items()}
     files = {name: _cut_files(listed, made) for name, listed in whole.files.items()}
     return [
         Piece(
             subpartitions=ranges[number] if ranges else None,
             files={name: groups[number] for name, groups in files.items()},
             number=number,
+            rescaled={name: spans[number] for name, spans in rescaled.items() if number < len(spans)},
         )
         for number in range(made)
     ]
+
+
+def most_files(whole: Piece) -> int:
+    """Of one source or rescale input; at least 1."""
+    return max(1, *map(len, whole.files.values()), *map(len, whole.rescaled.values()), 1)
 
 
 def why_it_stays_whole(region: PlannedRegion) -> str | None:

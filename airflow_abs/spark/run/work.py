@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 from airflow_abs.core.decide.parallelism import divide_up
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.spark_tasks import runs_on_one_core, shuffle_partitions, source_task_bytes
 from airflow_abs.exchange.errors import DamagedFileError
+from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
-from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, bytes_by_subpartition, files_for_range
-from airflow_abs.exchange.records.paths import JobFolder, uri_for_spark
+from airflow_abs.exchange.records.manifest import (
+    Manifest,
+    ResultFile,
+    ResultManifest,
+    bytes_by_subpartition,
+    files_for_range,
+)
 from airflow_abs.exchange.records.plan import (
     JobPlan,
     PlannedInput,
@@ -38,8 +45,10 @@ from airflow_abs.spark.relations import (
     write_files,
 )
 from airflow_abs.spark.run.attempt import SubtaskAttempt
-from airflow_abs.spark.run.pieces import Piece, cut_pieces, why_it_stays_whole
+from airflow_abs.spark.run.input_files import FilesOfProducer, files_of_producers, producers_read
+from airflow_abs.spark.run.pieces import Piece, cut_pieces, most_files, why_it_stays_whole
 from airflow_abs.spark.template import bind
+from airflow_abs.spark.values import mix_in_subtask
 
 # Rows of exchange files are at least so many times larger in memory (docs/benchmarks.md). Spark, which goes by the
 # files, would broadcast what does not fit.
@@ -56,7 +65,7 @@ _SPILLING = {
 }
 
 Inputs = Mapping[str, Sequence[Manifest]]
-"""The manifests of all subtasks of each producer region, in order."""
+"""The manifests of all subtasks of each producer region that are needed, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,7 @@ class SubtaskSpec:
         """
         plan = read_plan(folder)
         stored = read_decision(folder, attempt.region, digest=attempt.decision)
+        stored.check_fits(plan.region(attempt.region), str(folder.decision_path(attempt.region)))
         return cls(folder, attempt.index, plan, plan.region(attempt.region), stored, memory_failures)
 
     @property
@@ -102,15 +112,15 @@ class SubtaskSpec:
         vertices = " -> ".join(self.region.vertices)
         return f"{self.region.name}[{self.index}] of {decision.parallelism} ({reads}, {size}; vertex {vertices})"
 
-    def wanted(self, entry: PlannedInput) -> IndexRange | None:
-        """The subpartitions that this subtask reads of an input; None for all."""
-        return None if entry.is_broadcast else self.subpartitions
+    def producers(self, entry: PlannedInput) -> Collection[int]:
+        """The producer's subtasks that wrote what this one reads of an input."""
+        return producers_read(self.stored, self.index, entry)
 
-    def manifests(self, entry: PlannedInput, inputs: Inputs) -> Sequence[Manifest]:
-        """The producers' subtasks that this one reads of an input: all, or those of its part of a hot subpartition."""
-        part = self.stored.decision.subtasks[self.index].hot_part
-        found = inputs[entry.region]
-        return found[part.producers.start : part.producers.stop] if part and part.input == entry.name else found
+    def files(self, entry: PlannedInput, inputs: Inputs, piece: Piece | None = None) -> list[FilesOfProducer]:
+        """What this one (or a piece of it) reads of an input."""
+        wanted = set(self.producers(entry))
+        read = [manifest for manifest in inputs[entry.region] if manifest.index in wanted]
+        return files_of_producers(self.stored, entry, read, piece or self.whole())
 
     @property
     def left_out(self) -> frozenset[int]:
@@ -138,11 +148,12 @@ class SubtaskSpec:
             # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
             "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
             "spark.scheduler.pool": derive_id(self.folder.dag_id, self.folder.run_id),
+            **self.region.spark_conf,
         }
 
     def whole(self) -> Piece:
         files = {source.name: self.stored.files_of(self.index, source.name) for source in self.region.sources}
-        return Piece(self.subpartitions, files)
+        return Piece(self.subpartitions, files, rescaled=self.stored.decision.subtasks[self.index].files)
 
     @property
     def largest_cut(self) -> int:
@@ -150,13 +161,17 @@ class SubtaskSpec:
         if why_it_stays_whole(self.region):
             return 1
         whole = self.whole()
-        return len(whole.subpartitions) if whole.subpartitions else max(1, *map(len, whole.files.values()), 1)
+        return len(whole.subpartitions) if whole.subpartitions else most_files(whole)
 
     def pieces(self, inputs: Inputs) -> list[Piece]:
         """The whole, or twice as many pieces after every failure for want of memory."""
         if not self.memory_failures or why_it_stays_whole(self.region):
             return [self.whole()]
-        return cut_pieces(self.whole(), self._subpartition_bytes(inputs), 2**self.memory_failures)
+        whole, rows = self.whole(), self.stored.measured_by_producer
+        file_bytes = {
+            name: list(chain.from_iterable(rows[name]))[span.start : span.stop] for name, span in whole.rescaled.items()
+        }
+        return cut_pieces(whole, self._subpartition_bytes(inputs), 2**self.memory_failures, file_bytes)
 
     def _subpartition_bytes(self, inputs: Inputs) -> list[int]:
         span = self.subpartitions
@@ -164,9 +179,9 @@ class SubtaskSpec:
             return []
         totals = [0] * len(span)
         for entry in self.region.inputs:
-            if not entry.is_broadcast:
-                read = self.manifests(entry, inputs)
-                sizes = bytes_by_subpartition(manifest.results[entry.result] for manifest in read)
+            if entry.is_ranged:
+                read = self.files(entry, inputs)
+                sizes = bytes_by_subpartition(each.manifest.result(entry.result) for each in read)
                 totals = [total + size for total, size in zip(totals, sizes[span.start : span.stop], strict=True)]
         return [0 if span.start + index in self.left_out else total for index, total in enumerate(totals)]
 
@@ -208,7 +223,9 @@ class AttemptWork:
         step = self.spec.region.steps[number]
         template = protos().Relation()
         template.ParseFromString(self._read_template(number, step))
-        bound = bind(template, self._bindings(step, piece))
+        columns = [field["name"] for field in json.loads(step.schema)["fields"]]
+        own = mix_in_subtask(template, columns, self.attempt.index, piece.number or 0)
+        bound = bind(own, self._bindings(step, piece))
         if step.format != "parquet" or step.row_hash:
             bound = count_rows(bound, self.operation_id(number, piece), step.row_hash)
         target = uri_for_spark(self._path(step, piece))
@@ -252,7 +269,7 @@ class AttemptWork:
         for entry in self.spec.region.inputs:
             bindings[entry.placeholder] = partial(self._read_input, entry, step, piece)
         for placeholder, result in step.local.items():
-            bindings[placeholder] = partial(self._read_results, [self.results[piece.number, result]], None)
+            bindings[placeholder] = partial(self._read_local, self.results[piece.number, result])
         return bindings
 
     def _read_source(self, source: PlannedSource, piece: Piece) -> Relation:
@@ -262,17 +279,21 @@ class AttemptWork:
         return select_columns(relation, [field["name"] for field in json.loads(source.schema)["fields"]])
 
     def _read_input(self, entry: PlannedInput, step: PlannedStep, piece: Piece) -> Relation:
-        results = [manifest.results[entry.result] for manifest in self.spec.manifests(entry, self.inputs)]
-        relation = self._read_results(results, None if entry.is_broadcast else piece.subpartitions)
-        return coalesce(relation, 1) if step.shuffles and self.spec.runs_on_one_core else relation
-
-    def _read_results(self, results: Sequence[ResultManifest], subpartitions: IndexRange | None) -> Relation:
-        wanted = subpartitions or IndexRange(0, results[0].subpartitions)
-        paths = [uri_for_spark(self.spec.folder.file_path(file.path)) for file in files_for_range(results, wanted)]
-        return read_result(
-            paths,
-            schema=results[0].schema,
-            numbered=results[0].subpartitions > 1,
+        written = self.spec.plan.region(entry.region).step(entry.result)
+        found = self.spec.files(entry, self.inputs, piece)
+        subpartitions = piece.subpartitions if entry.is_ranged else None
+        relation = read_result(
+            self._paths([file for each in found for file in each.files]),
+            schema=written.schema,
+            numbered=written.is_numbered,
             subpartitions=subpartitions,
             left_out=self.spec.left_out if subpartitions is not None else frozenset(),
         )
+        return coalesce(relation, 1) if step.shuffles and self.spec.runs_on_one_core else relation
+
+    def _read_local(self, result: ResultManifest) -> Relation:
+        paths = self._paths(files_for_range(result, result.all))
+        return read_result(paths, schema=result.schema, numbered=result.subpartitions > 1)
+
+    def _paths(self, files: Sequence[ResultFile]) -> list[str]:
+        return [uri_for_spark(self.spec.folder.file_path(file.path)) for file in files]

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_abs.cli.commands.gc import parse_duration
 from airflow_abs.cli.main import main
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.whole_files import write_json
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 from pathlib import Path
 
@@ -12,7 +13,11 @@ import pytest
 from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, decide_region
 from airflow_abs.core.graph.partitioning import Partitioning
 
-PAGE = (Path(__file__).parents[3] / "docs" / "how-it-decides.md").read_text()
+ROOT = Path(__file__).parents[3]
+CORE = ROOT / "airflow_abs" / "core"
+VECTORS = ROOT / "tests" / "conformance" / "vectors"
+PAGE = (ROOT / "docs" / "how-it-decides.md").read_text()
+FLINKS = PAGE.split("## What is Flink's")[1].split("\n## ")[0]
 EXAMPLES = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
@@ -39,8 +44,23 @@ def test_the_numbers_in_the_text_are_right() -> None:
 
 
 def test_every_module_that_the_page_names_exists() -> None:
-    core = Path(__file__).parents[3] / "airflow_abs" / "core"
-    table = PAGE.split("| Flink | module")[1].split("\n\n")[0]
-    named = set(re.findall(r"`([a-z_]+)`", table))
-    assert len(named) > 20
-    assert named <= {path.stem for path in core.glob("*.py")}
+    named = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)*)`", FLINKS)) - {"balanced", "power_of_two"}
+    assert len(named) > 15
+    assert {name for name in named if not (CORE / name.replace(".", "/")).with_suffix(".py").is_file()} == set()
+
+
+def test_the_page_counts_the_cases_of_flink_that_are_run() -> None:
+    counts = {path.stem: len(json.loads(path.read_text())["cases"]) for path in VECTORS.glob("*.json")}
+    waiting = [counts.pop(topic) for topic in ("adaptive_states", "slots", "slow_task")]
+    rows = [int(number) for number in re.findall(r"^\|(?:[^|]*\|){2} (\d+) \|", FLINKS, flags=re.MULTILINE)]
+    assert sorted(rows) == sorted(counts.values())
+    assert f"{sum(counts.values())} cases read from Flink's sources" in FLINKS
+    assert f"held to {sum(waiting)} more cases" in FLINKS
+    assert [int(number) for number in re.findall(r"`: (\d+)\)", FLINKS)] == waiting
+
+
+def test_a_greedy_cut_would_be_as_uneven_as_the_page_says() -> None:
+    sizes, greedy = (38, 22, 16, 62, 24, 28, 12, 48), [0]
+    for size in sizes:
+        greedy = [*greedy[:-1], greedy[-1] + size] if greedy[-1] + size <= 64 else [*greedy, size]
+    assert f"{', '.join(map(str, greedy[:-1]))} and {greedy[-1]}." in FLINKS

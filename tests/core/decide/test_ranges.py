@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -54,16 +54,11 @@ def test_more_parts_than_indexes_are_refused() -> None:
         split_by_count(3, 4)
 
 
-def test_greedy_packing_fills_a_range_up_to_the_limit() -> None:
+def test_greedy_ranges_fill_up_to_the_limit() -> None:
     packer = BytePacker([5, 5, 5, 9, 1, 30, 0, 2])
-    # 30 is above the limit and stands alone; nothing joins it, not even an empty one.
-    assert cuts(packer.pack(10)) == [(0, 2), (2, 3), (3, 5), (5, 6), (6, 8)]
+    # [5 5] [5] [9 1] [30] [0 2]: 30 is above the limit and stands alone; nothing joins it, not even an empty one.
     assert packer.count(10) == 5
     assert packer.total == 57
-
-
-def test_greedy_packing_respects_the_longest_length() -> None:
-    assert cuts(BytePacker([1] * 5).pack(100, max_length=2)) == [(0, 2), (2, 4), (4, 5)]
 
 
 def test_empty_subpartitions_need_no_range_of_their_own() -> None:
@@ -85,16 +80,6 @@ def test_lengths_that_differ_are_listed() -> None:
     assert check_same_length("columns", {}) == 0
     with pytest.raises(InvalidValueError, match="columns: expected the same number for all, found a 1, b 2"):
         check_same_length("columns", {"a": 1, "b": 2})
-
-
-@given(SIZES, st.integers(1, 2000))
-def test_greedy_ranges_cover_everything_and_keep_the_limit(sizes: list[int], limit: int) -> None:
-    ranges = BytePacker(sizes).pack(limit)
-    assert_covers(ranges, len(sizes))
-    assert all(len(span) == 1 or sum(sizes[span.start : span.stop]) <= limit for span in ranges)
-    assert all(  # a range could not have taken the first index of the next
-        sum(sizes[left.start : right.start + 1]) > limit for left, right in pairwise(ranges)
-    )
 
 
 @given(SIZES, st.integers(1, 1000), st.integers(0, 1000))
@@ -128,19 +113,15 @@ def test_a_cut_leaves_no_range_empty_if_there_is_data_for_all(sizes: list[int], 
         assert all(any(sizes[span.start : span.stop]) for span in cut_by_bytes(sizes, count))
 
 
-def pack_step_by_step(sizes: list[int], limit: int, max_length: int) -> list[tuple[int, int]]:
+def count_step_by_step(sizes: list[int], limit: int) -> int:
     """The greedy rule as it is told: each size in turn joins the open range or opens the next."""
-    ranges, start = [], 0
+    ranges, start = 1, 0
     for index in range(1, len(sizes)):
-        if sum(sizes[start : index + 1]) > limit or index + 1 - start > max_length:
-            ranges.append((start, index))
-            start = index
-    return [*ranges, (start, len(sizes))]
+        if sum(sizes[start : index + 1]) > limit:
+            ranges, start = ranges + 1, index
+    return ranges
 
 
-@given(SIZES, st.integers(-1, 3000), st.integers(0, 10))
-def test_packing_by_search_is_packing_step_by_step(sizes: list[int], limit: int, max_length: int) -> None:
-    packer = BytePacker(sizes)
-    assert cuts(packer.pack(limit)) == pack_step_by_step(sizes, limit, len(sizes))
-    assert cuts(packer.pack(limit, max_length)) == pack_step_by_step(sizes, limit, max_length)
-    assert packer.count(limit) == len(packer.pack(limit))
+@given(SIZES, st.integers(-1, 3000))
+def test_counting_by_search_is_counting_step_by_step(sizes: list[int], limit: int) -> None:
+    assert BytePacker(sizes).count(limit) == count_step_by_step(sizes, limit)

@@ -27,6 +27,8 @@ def regions(draw: st.DrawFn) -> tuple[list[BlockingInput], list[SourceInput], Re
         BlockingInput(f"in{k}", Partitioning.HASH, draw(st.lists(row, min_size=1, max_size=3)))
         for k in range(draw(st.integers(0, 2)))
     ]
+    files = st.lists(st.lists(SIZE, max_size=4), min_size=1, max_size=5)
+    inputs += [BlockingInput(f"f{k}", Partitioning.RESCALE, draw(files)) for k in range(draw(st.integers(0, 2)))]
     if draw(st.booleans()):
         inputs.append(BlockingInput("all", Partitioning.BROADCAST, [[draw(SIZE)]]))
     sources = [SourceInput(f"s{k}", draw(st.lists(SIZE, max_size=9))) for k in range(draw(st.integers(0, 2)))]
@@ -48,19 +50,22 @@ def decide(region: tuple[list[BlockingInput], list[SourceInput], RegionOptions])
 
 
 @given(regions())
-def test_every_subpartition_and_every_split_is_read_exactly_once(
+def test_every_subpartition_file_and_split_is_read_exactly_once(
     region: tuple[list[BlockingInput], list[SourceInput], RegionOptions],
 ) -> None:
     inputs, sources, _ = region
     decision = decide(region)
     assert len(decision.subtasks) == decision.parallelism >= 1
     assert [subtask.index for subtask in decision.subtasks] == list(range(decision.parallelism))
-    partitioned = [entry for entry in inputs if not entry.is_broadcast]
+    partitioned = [entry for entry in inputs if entry.partitioning is Partitioning.HASH]
     if partitioned:
         read = [index for subtask in decision.subtasks for index in subtask.subpartitions or ()]
         assert read == list(range(partitioned[0].subpartitions))
     else:
         assert all(subtask.subpartitions is None for subtask in decision.subtasks)
+    for entry in (entry for entry in inputs if entry.is_rescale):  # in order: neighbours read neighbours
+        read = [file for subtask in decision.subtasks for file in subtask.files.get(entry.name, ())]
+        assert read == list(range(len(entry.file_bytes)))
     for source in sources:
         read = [split for subtask in decision.subtasks for split in subtask.splits[source.name]]
         assert sorted(read) == list(range(len(source.split_bytes)))
@@ -81,24 +86,35 @@ def test_the_number_keeps_the_bounds_or_says_which_other_one_forced_it(
     decision, options = decide(region), region[2]
     assert decision.parallelism <= options.max_parallelism
     if decision.parallelism < options.min_parallelism:
-        assert decision.clamps[-1].name in ("number of subpartitions", "number of splits")
+        assert decision.clamps[-1].name in ("number of subpartitions", "number of splits", "number of files")
     for clamp in decision.clamps:
         assert clamp.name in decision.reason
 
 
 @given(regions())
-def test_no_range_exceeds_the_target_unless_one_subpartition_or_a_bound_does(
+def test_no_subtask_exceeds_the_target_unless_a_subpartition_a_file_or_a_bound_does(
     region: tuple[list[BlockingInput], list[SourceInput], RegionOptions],
 ) -> None:
     inputs, _, options = region
     decision = decide(region)
     if options.strategy != "balanced" or any(clamp.used < clamp.decided for clamp in decision.clamps):
         return
-    rows = [entry.bytes_by_subpartition() for entry in inputs if not entry.is_broadcast]
+    rows = [entry.bytes_by_subpartition() for entry in inputs if entry.partitioning is Partitioning.HASH]
     sizes = [sum(column) for column in zip(*rows, strict=True)]
+    files = {entry.name: entry.file_bytes for entry in inputs if entry.is_rescale}
+    shares = {name: share(sum(of), inputs, options) for name, of in {"": sizes, **files}.items()}
     for subtask in decision.subtasks:
-        own = [sizes[index] for index in subtask.subpartitions or () if sizes[index]]
-        assert sum(own) <= options.target_bytes or len(own) == 1
+        read = {"": [sizes[index] for index in subtask.subpartitions or ()]}
+        read |= {name: [files[name][index] for index in span] for name, span in subtask.files.items()}
+        for name, found in read.items():
+            assert sum(found) <= shares[name] or len([size for size in found if size]) == 1
+    assert sum(shares.values()) <= options.target_bytes + len(shares)  # a share is at least a byte
+
+
+def share(size: int, inputs: list[BlockingInput], options: RegionOptions) -> int:
+    """Of the target, what falls to one of the things that are cut."""
+    total = sum(sum(map(sum, entry.bytes_by_partition)) for entry in inputs if not entry.is_broadcast)
+    return max(1, options.target_bytes * size // total) if total else 0
 
 
 @given(regions())

@@ -121,7 +121,7 @@ def test_all_regions_before_one_are_found_near_and_far() -> None:
         (
             [source("a"), JobVertex("b")],
             [JobEdge("a", "b", "a", HASH)],
-            "vertex 'b': input 'a' is hash() without keys; name at least one column, or use rebalance()",
+            "vertex 'b': input 'a' is hash() without keys; name at least one column, or use rescale() or rebalance()",
         ),
         ([JobVertex("a")], [], "vertex 'a': it has neither a source nor inputs; give it one of them"),
         (

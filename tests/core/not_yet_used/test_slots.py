@@ -13,6 +13,7 @@ from airflow_abs.core.not_yet_used.slots import (
     VertexDemand,
     count_required_slots,
     decide_slot_parallelism,
+    default_max_parallelism,
 )
 
 
@@ -75,3 +76,10 @@ def test_no_more_slots_are_used_than_are_free(demands: list[tuple[int, int]], fr
     else:
         assert sum(granted.values()) == min(free, count_required_slots(groups))
         assert all(low <= granted[f"v{k}"] <= low + more for k, (low, more) in enumerate(demands))
+
+
+def test_a_default_maximum_leaves_room_to_grow() -> None:
+    # 1.5 x 100 = 150 -> 256; never below 128, never above 32768.
+    assert [default_max_parallelism(p) for p in (1, 85, 100, 32768)] == [128, 128, 256, 32768]
+    with pytest.raises(InvalidValueError, match="of at most 32768, found 32769"):
+        default_max_parallelism(32769)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_abs.core.errors import InvalidStateError
+from airflow_abs.core.not_yet_used.phases import RescaleOptions
 from airflow_abs.core.not_yet_used.state_events import (
     Cancel,
     CancelExecution,
@@ -26,9 +27,8 @@ from airflow_abs.core.not_yet_used.state_events import (
     Trigger,
 )
 from airflow_abs.core.not_yet_used.states import TRANSITIONS, SchedulerStates, State, StateOptions
-from airflow_abs.core.slots.phases import RescaleOptions, Resources
-from airflow_abs.core.slots.resource_wait import DeadlineWait, WaitOptions
-from airflow_abs.core.slots.timers import StartTimer, Timer
+from airflow_abs.core.not_yet_used.timers import StartTimer, Timer
+from airflow_abs.core.slots.resource_wait import Resources, WaitOptions
 
 DESIRED, SUFFICIENT = Resources.DESIRED, Resources.SUFFICIENT
 
@@ -53,7 +53,7 @@ def run_timers(machine: SchedulerStates, now: float) -> None:
 
 
 def test_a_job_goes_from_created_to_finished() -> None:
-    machine = SchedulerStates(StateOptions(make_wait=DeadlineWait))
+    machine = SchedulerStates()
     assert machine.job_status == "INITIALIZING"
     changed, timeout = machine.handle(Start(), 0)
     assert changed == StateChanged("Created", "WaitingForResources", "started")
@@ -75,7 +75,7 @@ def test_a_job_goes_from_created_to_finished() -> None:
 
 
 def test_a_timer_of_a_state_that_was_left_does_nothing() -> None:
-    machine = SchedulerStates(StateOptions(make_wait=DeadlineWait))
+    machine = SchedulerStates()
     timeout = machine.handle(Start(), 0)[1]
     machine.handle(ResourcesChanged(DESIRED), 1)
     machine.handle(ExecutionCreated(False), 2)
@@ -182,13 +182,11 @@ EVENTS: list[Event] = [
 
 @given(
     st.lists(st.tuples(st.one_of(st.sampled_from(EVENTS), st.integers(0, 9)), st.integers(0, 40)), max_size=60),
-    st.booleans(),
 )
 def test_only_drawn_transitions_happen_and_finished_is_never_left(
-    script: list[tuple[Event | int, int]], phased: bool
+    script: list[tuple[Event | int, int]],
 ) -> None:
-    options = StateOptions(WaitOptions(60, 5), RescaleOptions(3, 5, 2))
-    machine = SchedulerStates(options if phased else StateOptions(options.wait, options.rescale, DeadlineWait))
+    machine = SchedulerStates(StateOptions(WaitOptions(60, 5), RescaleOptions(3, 5, 2)))
     timers: list[StartTimer] = []
     now = 0.0
     for what, seconds in script:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_abs.core.decide.replay_options import ReplayOptions
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.simulate.cost import AirflowCosts, Costs, RegionCost, Spread, fit_line
-from airflow_abs.core.simulate.fit import fit_costs
+from airflow_abs.core.simulate.cost import AirflowCosts, Costs, RegionCost, Spread
+from airflow_abs.core.simulate.fit import RegionWorkload, fit_costs, fit_region
 from airflow_abs.core.simulate.recorded_job import RecordedJob
-from airflow_abs.core.simulate.simulation import Scenario, decide_all, simulate
+from airflow_abs.core.simulate.replay_options import ReplayOptions
+from airflow_abs.core.simulate.simulation import Growth, Scenario, decide_all, simulate
 from tests.core.simulated_jobs import make_region, sales_job, timed
 
 MIB = 2**20
@@ -59,27 +59,31 @@ def test_a_shuffle_inside_a_subtask_decides_how_many_files_it_writes() -> None:
     assert [spread.files(size) for size in (0, 100 * MIB, 100_000 * MIB)] == [1, 4, 200]  # of at most 32 MiB
 
 
+def fit(*runs: tuple[int, int, float], fixed_if_alike: float = 1.0) -> tuple[float, float]:
+    return fit_region([RegionWorkload(*run) for run in runs], fixed_if_alike)
+
+
 def test_two_runs_tell_seconds_per_subtask_from_those_per_byte() -> None:
     # 2 subtasks and 100 bytes: 2 * 3 + 100 * 0.5; 4 and 1000: 4 * 3 + 1000 * 0.5
-    assert fit_line([(2, 100, 56.0), (4, 1000, 512.0)], 1.0) == pytest.approx((3.0, 0.5))
+    assert fit((2, 100, 56.0), (4, 1000, 512.0)) == pytest.approx((3.0, 0.5))
 
 
 def test_neither_is_ever_negative() -> None:
-    assert fit_line([(1, 100, 1.0), (1, 1000, 20.0)], 1.0)[0] == 0.0
-    fixed, per_byte = fit_line([(1, 100, 20.0), (1, 1000, 10.0)], 1.0)
+    assert fit((1, 100, 1.0), (1, 1000, 20.0))[0] == 0.0
+    fixed, per_byte = fit((1, 100, 20.0), (1, 1000, 10.0))
     assert (per_byte, 10.0 < fixed < 20.0) == (0.0, True)
 
 
 def test_runs_that_are_alike_leave_the_seconds_per_subtask_to_a_guess() -> None:
-    assert fit_line([(2, 100, 56.0)], 3.0) == pytest.approx((3.0, 0.5))
-    assert fit_line([(2, 100, 56.0)], 50.0) == pytest.approx((14.0, 0.28))  # at most half of 28
-    assert fit_line([(2, 0, 56.0)], 3.0) == (28.0, 0.0)
+    assert fit((2, 100, 56.0), fixed_if_alike=3.0) == pytest.approx((3.0, 0.5))
+    assert fit((2, 100, 56.0), fixed_if_alike=50.0) == pytest.approx((14.0, 0.28))  # at most half of 28
+    assert fit((2, 0, 56.0), fixed_if_alike=3.0) == (28.0, 0.0)
 
 
 def larger(factor: float) -> RecordedJob:
     """The job of another day, under the true costs."""
     job = sales_job()
-    decisions = decide_all(job, Scenario(factor))
+    decisions = decide_all(job, Growth(job, Scenario(factor)))
     grown = [
         replace(
             region,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_abs.core.decide.replay_options import ReplayOptions
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.simulate.cost import Costs, RegionCost
 from airflow_abs.core.simulate.record_sizes import manifest_bytes, xcom_bytes
 from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedResult
-from airflow_abs.core.simulate.simulation import Scenario, SimulatedJob, decide_all, factor_for, simulate
+from airflow_abs.core.simulate.replay_options import ReplayOptions
+from airflow_abs.core.simulate.simulation import Growth, Scenario, SimulatedJob, decide_all, factor_for, simulate
 from tests.core.simulated_jobs import make_region, sales_job
 
 COSTS = Costs({name: RegionCost(2.0, 1.0, 0.001) for name in ("orders", "customers", "joined", "totals")}, 2.5, 0.0)
@@ -30,7 +30,7 @@ def fan_out(job: SimulatedJob) -> dict[str, int]:
 
 def test_a_factor_of_one_gives_the_recorded_decisions() -> None:
     job = sales_job()
-    assert decide_all(job, Scenario()) == {region.name: region.decision for region in job.regions}
+    assert decide_all(job, Growth(job, Scenario())) == {region.name: region.decision for region in job.regions}
 
 
 def test_a_run_in_numbers() -> None:
@@ -121,8 +121,8 @@ def test_hot_subpartitions_are_dealt_out_along_the_producers_that_there_would_be
     hot = {"orders": (Partitioning.HASH, [[10, 10, 950, 10], [10, 10, 950, 10]])}
     joined = make_region("joined", reads=hot, splittable=("joined.orders",), max_parallelism=32, target_bytes=500)
     job = RecordedJob("hot", (orders, joined))
-    assert decide_all(job, Scenario())["joined"] == joined.decision
-    grown = decide_all(job, Scenario(4.0))
+    assert decide_all(job, Growth(job, Scenario()))["joined"] == joined.decision
+    grown = decide_all(job, Growth(job, Scenario(4.0)))
     assert grown["orders"].parallelism == 8
     parts = [subtask.hot_part for subtask in grown["joined"].subtasks if subtask.hot_part]
     assert sum(len(part.producers) for part in parts) == 8

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.slots.resource_wait import WaitOptions
 from airflow_abs.core.slots.slot_pool import Grant, Refuse, SlotAction, SlotDemand, SlotPool
-from airflow_abs.core.slots.timers import TimerQueue
 
 WAIT = WaitOptions(resource_timeout=300, stabilization=10)
 AT_ONCE = "desired resources are there"
@@ -108,6 +107,14 @@ def test_slots_that_come_while_it_waits_for_more_let_it_begin() -> None:
     assert pool.set_capacity(2, 5) == [Grant(1, AT_ONCE)]
 
 
+def test_a_moment_without_any_slot_is_not_stable() -> None:
+    pool = pool_of(1)
+    enter(pool, "a", wanted=2)
+    assert [pool.set_capacity(0, 5), pool.set_capacity(1, 6), pool.tick(10)] == [[], [], []]
+    assert pool.next_timer_at == 16
+    assert pool.tick(16) == [Grant(1, STABLE)]
+
+
 def test_without_any_slot_it_is_refused_after_the_resource_timeout() -> None:
     pool = SlotPool()
     assert enter(pool, "a", wanted=2) == (1, [])
@@ -146,6 +153,7 @@ def test_a_negative_resource_timeout_never_passes() -> None:
     pool = SlotPool()
     pool.enter(demand("a", wait=WaitOptions(resource_timeout=-1)), 0)
     assert pool.tick(1_000_000) == []
+    assert pool.next_timer_at is None
 
 
 def test_a_wrong_demand_or_ticket_is_named() -> None:
@@ -204,10 +212,6 @@ def test_never_more_than_the_capacity_first_come_first_served_and_nobody_is_forg
             assert len(held) <= pool.capacity
         assert (pool.in_use, pool.waiting) == (len(held), len(waiting))
         assert not (waiting and len(held) < pool.capacity)  # with one slot wanted, a free slot waits for nobody
-
-
-def test_a_queue_of_timers_says_when_the_next_is_due() -> None:
-    assert TimerQueue().next_at is None
 
 
 def test_of_a_clusters_slots_a_pool_deals_out_its_share_alone() -> None:

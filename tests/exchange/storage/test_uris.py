@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from airflow_abs.exchange.records.paths import uri_for_spark
+from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.uris import connection_of, for_airflow, for_hadoop, without_connection
 

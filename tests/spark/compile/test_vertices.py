@@ -266,3 +266,24 @@ def test_a_source_without_files_asks_for_a_path_or_a_schema(session: Any, tmp_pa
         f"vertex 'a': its source '{tmp_path}/none' (parquet) matches no files to read a schema from; check the path of "
         "the day, or declare Files(..., schema='...') if the folder may be empty"
     )
+
+
+def test_a_query_is_a_transform_with_named_parameters(session: Any) -> None:
+    graph = build_job_graph(
+        [JobVertex("orders", has_source=True), JobVertex("sums")], [hashed("orders", "sums", "k")], 8
+    )
+    query = "SELECT k, count(*) AS n FROM {orders} WHERE v > :least GROUP BY k"
+    programs = [read("orders", "k INT, v INT"), VertexProgram("sums", None, {"least": 3}, sql=query)]
+    planned, _ = compile_graph(session, graph, programs)
+    (step,) = planned["sums"].steps
+    assert '"name":"n"' in step.schema
+
+
+def test_a_query_with_a_mistake_names_its_vertex(session: Any) -> None:
+    graph = build_job_graph(
+        [JobVertex("orders", has_source=True), JobVertex("sums")], [hashed("orders", "sums", "k")], 8
+    )
+    programs = [read("orders", "k INT"), VertexProgram("sums", None, {}, sql="SELECT missing FROM {orders}")]
+    with pytest.raises(Exception, match="missing") as raised:
+        compile_graph(session, graph, programs)
+    assert any("'sums'" in note for note in raised.value.__notes__)

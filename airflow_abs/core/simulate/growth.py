@@ -1,0 +1,122 @@
+"""Another day or other settings than a recorded run's, and what its sizes become then.
+
+Every region has one factor, by which all that it reads and writes grows: that of its own files, or of the regions that
+it reads from. What is broadcast to a region does not make it grow, unless it reads nothing else.
+
+    orders (files, x 10) ──hash──► joined (x 10) ──hash──► totals (x 10)
+    customers (files, fixed) ──broadcast──┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from airflow_abs.core.decide.region_decision import BlockingInput, SourceInput
+from airflow_abs.core.decide.region_inputs import RegionOptions
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedRegion, RecordedResult
+from airflow_abs.core.simulate.replay_options import ReplayOptions
+from airflow_abs.core.simulate.scaled_bytes import grow_files, regrid, respread_files, scale_size, spread_over_producers
+from airflow_abs.core.wording import format_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is other than in the recorded run.
+
+    Args:
+        factor: of the bytes of all sources but those of the vertices in `fixed`.
+        options: to decide by; `max_parallelism` is also the number of subpartitions.
+        file_bytes: files of a source are of at most this size; None: as recorded.
+        from_trigger: subtasks run in the triggerer alone.
+    """
+
+    factor: float = 1.0
+    options: ReplayOptions = field(default_factory=ReplayOptions)
+    fixed: frozenset[str] = frozenset()
+    file_bytes: int | None = None
+    from_trigger: bool = False
+
+
+def factor_for(job: RecordedJob, source_bytes: int, fixed: frozenset[str] = frozenset()) -> float:
+    """The factor with which a run reads so many bytes of files.
+
+    Raises:
+        InvalidValueError: what does not grow is more than that already, or nothing grows.
+    """
+    growing = sum(region.source_bytes for region in job.regions if region.name not in fixed)
+    staying = sum(region.source_bytes for region in job.regions if region.name in fixed)
+    if not growing or source_bytes < staying:
+        raise InvalidValueError(
+            f"run {job.name}: cannot read {format_bytes(source_bytes)} of files; {format_bytes(staying)} of them stay "
+            f"as they are, {format_bytes(growing)} grow"
+        )
+    return (source_bytes - staying) / growing
+
+
+class Growth:
+    """What the sizes of a recorded run become in a scenario.
+
+    Raises:
+        InvalidValueError: `fixed` of the scenario names no region with a source.
+    """
+
+    def __init__(self, job: RecordedJob, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._factors = _factors(job, scenario)
+
+    def options(self, region: RecordedRegion) -> RegionOptions:
+        """To decide the region by."""
+        return self._scenario.options.applied_to(region.options)
+
+    def sources(self, region: RecordedRegion) -> list[SourceInput]:
+        """Its files."""
+        factor, file_bytes = self._factors[region.name], self._scenario.file_bytes
+        return [
+            SourceInput(source.name, grow_files(source.split_bytes, factor, file_bytes)) for source in region.sources
+        ]
+
+    def inputs(self, region: RecordedRegion, parallelism: Mapping[str, int]) -> list[BlockingInput]:
+        """What it reads of other regions, whose number of subtasks is known by name."""
+        return [self._input(region, entry, parallelism[region.producers[entry.name]]) for entry in region.inputs]
+
+    def results(self, region: RecordedRegion) -> list[RecordedResult]:
+        """What it writes."""
+        return [self._result(result, self._factors[region.name]) for result in region.results]
+
+    def _input(self, region: RecordedRegion, entry: BlockingInput, producers: int) -> BlockingInput:
+        factor = self._factors[region.producers[entry.name]]
+        rows: Sequence[Sequence[int]] = [[scale_size(size, factor) for size in row] for row in entry.bytes_by_partition]
+        if entry.is_rescale:
+            return BlockingInput(entry.name, entry.partitioning, respread_files(rows, producers))
+        wanted = self._scenario.options.max_parallelism
+        subpartitions = entry.subpartitions if entry.is_broadcast else wanted or entry.subpartitions
+        if (producers, subpartitions) != (len(rows), entry.subpartitions):
+            totals = regrid(list(map(sum, zip(*rows, strict=True))), subpartitions)
+            if entry.name in region.options.splittable:
+                rows = spread_over_producers(totals, producers)
+            else:  # only sums decide, as in a replay
+                rows = [totals, *[[0] * subpartitions] * (producers - 1)]
+        return BlockingInput(entry.name, entry.partitioning, rows)
+
+    def _result(self, result: RecordedResult, factor: float) -> RecordedResult:
+        wanted = self._scenario.options.max_parallelism
+        subpartitions = wanted if wanted and result.subpartitions > 1 else result.subpartitions
+        return replace(result, bytes=scale_size(result.bytes, factor), subpartitions=subpartitions)
+
+
+def _factors(job: RecordedJob, scenario: Scenario) -> Mapping[str, float]:
+    """By region."""
+    named = {region.name for region in job.regions if region.sources}
+    if unknown := scenario.fixed - named:
+        raise InvalidValueError(
+            f"run {job.name}: {', '.join(sorted(unknown))} reads no files; expected some of {', '.join(sorted(named))}"
+        )
+    factors: dict[str, float] = {}
+    for region in job.regions:
+        spread = [entry for entry in region.inputs if not entry.is_broadcast]
+        found = [factors[region.producers[entry.name]] for entry in spread or region.inputs]
+        own = [1.0 if region.name in scenario.fixed else scenario.factor] if region.sources else []
+        factors[region.name] = max([*own, *found], key=lambda factor: abs(factor - 1.0), default=1.0)
+    return factors

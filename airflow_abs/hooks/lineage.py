@@ -1,0 +1,55 @@
+"""What a job read and published, as OpenLineage datasets; only if Airflow's OpenLineage provider is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.plan import JobPlan
+from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.exchange.runs.run_view import RegionView
+from airflow_abs.exchange.storage.locations import S3_SCHEMES
+from airflow_abs.exchange.storage.uris import without_connection
+
+
+def read_lineage(folder: JobFolder, region: str) -> Any:
+    """Sources that a region's sinks come from, and the sinks with their rows and bytes, as an `OperatorLineage`."""
+    from airflow.providers.common.compat.openlineage.facet import (
+        Dataset,
+        OutputDataset,
+        OutputStatisticsOutputDatasetFacet,
+    )
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    run = read_run(folder)
+    own = run.region(region)
+    inputs = [Dataset(*split_uri(path)) for path in sorted(sources_of(run.plan, region))]
+    outputs = []
+    for sink in own.planned.sinks:
+        rows, size, files = written(own, sink.result)
+        statistics = OutputStatisticsOutputDatasetFacet(rowCount=rows, size=size, fileCount=files)
+        outputs.append(OutputDataset(*split_uri(sink.files.path), outputFacets={"outputStatistics": statistics}))
+    return OperatorLineage(inputs=inputs, outputs=outputs)
+
+
+def sources_of(plan: JobPlan, region: str) -> set[str]:
+    """Paths of all sources that the region's rows come from, also through other regions."""
+    planned = plan.region(region)
+    paths = {source.files.path for source in planned.sources}
+    return paths.union(*(sources_of(plan, entry.region) for entry in planned.inputs))
+
+
+def written(region: RegionView, result: str) -> tuple[int, int, int]:
+    """Rows, bytes and files of one result over all subtasks."""
+    found = [manifest.results[result] for manifest in region.manifests.values() if result in manifest.results]
+    return sum(each.rows for each in found), sum(each.bytes for each in found), sum(len(each.files) for each in found)
+
+
+def split_uri(path: str) -> tuple[str, str]:
+    """OpenLineage's namespace and name: ``s3://lake/orders`` is ``s3://lake`` and ``orders``, a local path ``file``."""
+    parts = urlsplit(without_connection(path))
+    if not parts.scheme or parts.scheme == "file":
+        return "file", parts.path or path
+    scheme = "s3" if parts.scheme in S3_SCHEMES else parts.scheme
+    return f"{scheme}://{parts.netloc}", parts.path.lstrip("/") or "/"

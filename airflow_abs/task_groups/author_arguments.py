@@ -1,0 +1,142 @@
+"""The arguments that an author gave to vertices, job and DAG, as the tasks of a region take them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Asset, TaskGroup
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.graph.job_graph import JobGraph, Region
+from airflow_abs.core.slots.admission import Admission
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.storage.uris import without_connection
+from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
+from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
+from airflow_abs.operators.restart_strategy import RestartStrategy
+from airflow_abs.settings import JobSettings
+from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments
+
+_HEAD_RETRIES = 3
+_RETRY_DELAY = timedelta(seconds=10)
+"""After the end of a worker that no retry policy saw."""
+
+_OF_SINKS = ("outlets", "inlets")
+"""Airflow's arguments that belong to the task that publishes: a subtask publishes nothing."""
+
+_TEMPLATED = re.compile(r"\{\{|\{%")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorArguments:
+    """What was declared, and how it reaches Airflow's tasks. All vertices of a region are one task."""
+
+    group: TaskGroup
+    settings: JobSettings
+    graph: JobGraph
+    declared: Mapping[str, AdaptiveSparkOperator]
+    restart_strategy: RestartStrategy
+    spark_conf: Mapping[str, Any]
+
+    def of_head(self) -> dict[str, Any]:
+        """Of the tasks that are not subtasks: a worker that is killed must not fail the run."""
+        given = self.with_defaults({})
+        defaults = {"retries": _HEAD_RETRIES, "retry_delay": _RETRY_DELAY, "retry_policy": HeadPolicy()}
+        # Bytes and ranges travel as XComs, whatever `default_args` say.
+        return {"do_xcom_push": True, **{key: value for key, value in defaults.items() if key not in given}}
+
+    def of_region(self, region: Region) -> dict[str, Any]:
+        """The authors' Airflow arguments of all vertices of the region: they are one task."""
+        merged: dict[str, Any] = {}
+        for name in region.vertices:
+            if self.settings.start_from_trigger:
+                check_arguments(name, self.declared[name].task_kwargs)
+            for key, value in self.declared[name].task_kwargs.items():
+                if key in _OF_SINKS:
+                    continue
+                if key == "do_xcom_push":
+                    _check_xcom_push(name, value)
+                    continue
+                if key in merged and merged[key] != value:
+                    raise JobGraphError(
+                        f"vertex {name!r}: {key}={value!r} contradicts {key}={merged[key]!r} of another "
+                        "vertex of region "
+                        f"{region.name!r}, and they are one Airflow task; set it once"
+                    )
+                merged[key] = value
+        given = self.with_defaults(merged)
+        defaults = {
+            "retries": self.restart_strategy.retries,
+            "retry_delay": _RETRY_DELAY,
+            "retry_policy": RestartPolicy(self.restart_strategy),
+        }
+        return {**{key: value for key, value in defaults.items() if key not in given}, **merged}
+
+    def admission(self, arguments: Mapping[str, Any]) -> Admission:
+        """What bounds how many subtasks are on Spark at once: the author's limits, or the slots."""
+        if self.settings.start_from_trigger or any(name in self.with_defaults(arguments) for name in LIMITS):
+            return Admission.BOUND
+        return Admission.QUEUE if self.settings.deferrable else Admission.FREE
+
+    def with_defaults(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What Airflow will use: `default_args` of the DAG and of the group, then the arguments themselves."""
+        return {**self.group.dag.default_args, **self.group.default_args, **arguments}
+
+    def assets_of(self, region: Region) -> tuple[list[Any], list[Any]]:
+        """Outlets and inlets of what the region publishes: its sinks' own assets, and those that the author names.
+
+        Raises:
+            JobGraphError: some are given to a vertex that publishes nothing.
+        """
+        own = [asset for vertex in region.vertices if (asset := sink_asset(self.declared[vertex].sink))]
+        outlets, inlets = (self._of_sinks(region, name) for name in _OF_SINKS)
+        return own + [outlet for outlet in outlets if outlet not in own], inlets
+
+    def spark_conf_of(self, vertex: AdaptiveSparkOperator) -> dict[str, str]:
+        """The vertex's settings before the job's, which are one session's for all vertices of a region."""
+        region = self.graph.region_of(vertex.task_id)
+        for name in region.vertices:
+            other = self.declared[name]
+            if other.spark_conf != vertex.spark_conf:
+                raise JobGraphError(
+                    f"vertex {vertex.task_id!r}: its spark_conf {vertex.spark_conf} differs from that of vertex "
+                    f"{name!r} ({other.spark_conf}), and they run in one Spark session; set the same on both"
+                )
+        merged = {**self.spark_conf, **vertex.spark_conf}
+        return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in merged.items()}
+
+    def _of_sinks(self, region: Region, name: str) -> list[Any]:
+        found: list[Any] = []
+        for vertex in region.vertices:
+            given = self.declared[vertex].task_kwargs.get(name) or []
+            if given and self.declared[vertex].sink is None:
+                raise JobGraphError(
+                    f"vertex {vertex!r}: {name}= belongs to what is published, and it has no sink; give it a sink, or "
+                    f"set {name} on a task after the job"
+                )
+            found += given if isinstance(given, (list, tuple)) else [given]
+        return found
+
+
+def _check_xcom_push(vertex: str, value: object) -> None:
+    if not value:
+        raise JobGraphError(
+            f"vertex {vertex!r}: do_xcom_push=False cannot be kept: what a subtask wrote is reported as an XCom, and "
+            "decides the fan-out of its readers; drop it"
+        )
+
+
+def sink_asset(sink: Files | None) -> Asset | None:
+    """The asset of a sink: its path up to the first folder that is templated, the same for every run of the DAG."""
+    if sink is None:
+        return None
+    if not isinstance(sink.path, str):
+        return None  # an XCom: nobody knows the path before the run
+    fixed = _TEMPLATED.split(sink.path, maxsplit=1)[0]
+    folder = fixed if fixed == sink.path else fixed.rpartition("/")[0]
+    uri = without_connection(folder) if "://" in folder else f"file://{folder}"
+    return Asset(uri.rstrip("/")) if folder.strip("/") else None

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.hooks.lineage import sources_of, split_uri, written
+from airflow_abs.operators.commit import CommitOperator
+from tests.recorded_runs import revenue_run
+
+
+def test_a_sink_comes_from_all_sources_before_it(tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    assert sources_of(run.plan, "by_region") == {"/lake/orders", "/lake/customers"}
+    assert sources_of(run.plan, "orders") == {"/lake/orders"}
+
+
+def test_rows_and_bytes_of_a_sink_are_those_of_all_subtasks(tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.run()
+    region = read_run(run.folder).region("by_region")
+    assert written(region, "by_region.sink") == (region.rows, region.bytes_out, len(region.subtasks))
+
+
+def test_what_commit_tells_reaches_a_file_as_an_openlineage_event(tmp_path: Path) -> None:
+    """Through the provider's own extractor and OpenLineage's own client."""
+    from airflow.providers.openlineage.extractors.base import DefaultExtractor
+    from openlineage.client import OpenLineageClient
+    from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
+    from openlineage.client.transport.file import FileConfig, FileTransport
+
+    run = revenue_run(tmp_path / "exchange")
+    run.run()
+    commit = CommitOperator(
+        task_id="commit", region="by_region", exchange=f"file://{tmp_path}/exchange", job="revenue", conn_id="spark"
+    )
+    instance = SimpleNamespace(dag_id=run.folder.dag_id, run_id=run.folder.run_id, state="success")
+    lineage = DefaultExtractor(commit).extract_on_complete(instance)
+    event = RunEvent(
+        eventType=RunState.COMPLETE,
+        eventTime="2026-01-03T00:00:00Z",
+        run=Run(str(UUID(int=7))),
+        job=Job("airflow", "daily_revenue.revenue.by_region.commit"),
+        inputs=lineage.inputs,
+        outputs=lineage.outputs,
+    )
+    OpenLineageClient(transport=FileTransport(FileConfig(str(tmp_path / "events"), append=True))).emit(event)
+    told = json.loads((tmp_path / "events").read_text())
+    assert [each["name"] for each in told["inputs"]] == ["/lake/customers", "/lake/orders"]
+    (sink,) = told["outputs"]
+    region = read_run(run.folder).region("by_region")
+    statistics = sink["outputFacets"]["outputStatistics"]
+    assert (sink["namespace"], sink["name"]) == ("file", "/mart/revenue")
+    assert {name: statistics[name] for name in ("rowCount", "size", "fileCount")} == {
+        "rowCount": region.rows,
+        "size": region.bytes_out,
+        "fileCount": len(region.subtasks),
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "dataset"),
+    [
+        ("s3://lake/orders/ds=1", ("s3://lake", "orders/ds=1")),
+        ("s3a://minio@lake/orders", ("s3://lake", "orders")),
+        ("/lake/orders", ("file", "/lake/orders")),
+        ("file:///lake/orders", ("file", "/lake/orders")),
+        ("hdfs://name:8020/x", ("hdfs://name:8020", "x")),
+    ],
+)
+def test_datasets_are_named_as_openlineage_names_them(path: str, dataset: tuple[str, str]) -> None:
+    assert split_uri(path) == dataset

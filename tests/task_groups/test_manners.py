@@ -1,0 +1,196 @@
+"""What Airflow's users are used to write works on vertices, or says in our words why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk import Asset, task
+from airflow.sdk.bases.operator import BaseOperator
+
+from airflow_abs import LAST_COMPLETE_DAY, AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
+from airflow_abs.exchange.sources.files import check_sinks
+from tests.task_groups.test_adaptive_spark import new_dag, new_job, passes
+
+
+@task
+def before() -> None: ...
+
+
+@task
+def after() -> None: ...
+
+
+@task
+def where() -> str:
+    return "/mart"
+
+
+def declare(**options: Any) -> tuple[AdaptiveSparkOperator, AdaptiveSparkOperator]:
+    orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"))
+    own = {"task_id": "sums", "transform": passes, "sink": Files("/mart/sums")}
+    sums = AdaptiveSparkOperator(**{**own, "inputs": {"orders": orders.hash("region")}, **options})
+    return orders, sums
+
+
+def upstream(dag: Any, name: str) -> set[str]:
+    return set(dag.get_task(f"revenue.{name}").upstream_task_ids)
+
+
+def test_a_sensor_in_front_of_a_vertex_holds_up_the_plan_which_reads_the_sources_schema() -> None:
+    with new_dag() as dag:
+        with new_job():
+            orders, _ = declare()
+            before() >> orders
+    assert upstream(dag, "plan") == {"revenue.before"}
+
+
+def test_a_task_behind_a_vertex_comes_after_its_rows_or_its_publication() -> None:
+    with new_dag() as dag:
+        with new_job():
+            orders, sums = declare()
+            orders >> after.override(task_id="read")()
+            [before.override(task_id="one")(), before.override(task_id="two")()] >> sums >> [after()]
+    assert upstream(dag, "read") == {"revenue.orders.run"}
+    assert upstream(dag, "after") == {"revenue.sums.commit"}
+    assert upstream(dag, "plan") == {"revenue.one", "revenue.two"}
+
+
+def test_a_task_between_two_vertices_holds_up_the_decision_of_the_second() -> None:
+    with new_dag() as dag:
+        with new_job():
+            orders, sums = declare()
+            orders >> before() >> sums
+    assert upstream(dag, "before") == {"revenue.orders.run"}
+    assert upstream(dag, "sums.decide") == {"revenue.plan", "revenue.orders.run", "revenue.before"}
+    assert upstream(dag, "plan") == set()
+
+
+def test_vertices_can_be_ordered_without_data_and_after_the_job_has_closed() -> None:
+    with new_dag() as dag:
+        with new_job():
+            orders, sums = declare()
+            customers = AdaptiveSparkOperator(task_id="customers", source=Files("/lake/customers"))
+            sums >> customers
+        sums >> after()
+        orders << before()
+    assert upstream(dag, "customers.decide") == {"revenue.plan", "revenue.sums.commit"}
+    assert dag.get_task("after").upstream_task_ids == {"revenue.sums.commit"}
+    assert "before" in upstream(dag, "orders.decide")
+
+
+def test_assets_of_an_author_belong_to_the_publication() -> None:
+    mine, read = Asset("s3://mart/mine"), Asset("s3://lake/read")
+    with new_dag() as dag:
+        with new_job():
+            declare(outlets=[mine], inlets=[read])
+    commit = dag.get_task("revenue.sums.commit")
+    assert [asset.uri for asset in commit.outlets] == ["file:///mart/sums", "s3://mart/mine"]
+    assert commit.inlets == [read]
+    assert not dag.get_task("revenue.sums.run").partial_kwargs.get("outlets")
+
+
+def test_a_job_needs_its_xcoms_whatever_the_dags_defaults_are() -> None:
+    with new_dag(default_args={"do_xcom_push": False}) as dag:
+        with new_job():
+            declare()
+    assert dag.get_task("revenue.sums.decide").do_xcom_push
+    assert dag.get_task("revenue.sums.run").partial_kwargs["do_xcom_push"]
+
+
+def test_a_path_and_an_argument_may_come_from_another_task() -> None:
+    with new_dag() as dag:
+        with new_job():
+            declare(sink=Files(where()), transform_kwargs=None)
+    assert upstream(dag, "plan") == {"revenue.where"}
+    assert dag.get_task("revenue.sums.commit").outlets == []
+
+
+def test_two_jobs_of_a_dag_may_do_without_the_prefix_of_their_group() -> None:
+    with new_dag() as dag:
+        with new_job():
+            declare()
+        with AdaptiveSparkJob("other", exchange="file:///exchange", prefix_group_id=False):
+            declare()
+    assert {"plan", "sums.commit", "revenue.plan", "revenue.sums.commit"} <= set(dag.task_ids)
+    assert dag.get_task("sums.run").upstream_task_ids == {"sums.decide", "orders.run"}
+
+
+def test_the_taskflow_face_can_be_overridden() -> None:
+    orders = adaptive_spark_task(source=Files("/lake/orders"))(passes)
+    with new_dag() as dag:
+        with new_job():
+            orders.override(task_id="old", retries=0)()
+            orders()
+    assert dag.get_task("revenue.old.run").partial_kwargs["retries"] == 0
+    assert dag.get_task("revenue.passes.run").partial_kwargs["retries"] == 4
+
+
+def test_sql_is_a_vertex_without_python() -> None:
+    query = "SELECT region, sum(amount) AS amount FROM {orders} WHERE day = :day GROUP BY region"
+    with new_dag() as dag:
+        with new_job():
+            declare(transform=None, sql=query, transform_kwargs={"day": LAST_COMPLETE_DAY})
+    plan = dag.get_task("revenue.plan")
+    assert plan.queries == {"sums": query}
+    assert plan.transforms["sums"] is None
+    assert "queries" in plan.template_fields
+    assert isinstance(plan, BaseOperator)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"task_id": "plan"}, "vertex 'plan': a task of the job itself has this id"),
+        ({"do_xcom_push": False}, "vertex 'sums': do_xcom_push=False cannot be kept"),
+        ({"sink": None, "outlets": [Asset("s3://a")]}, "vertex 'sums': outlets= belongs to what is published, and it"),
+        ({"sql": "SELECT 1"}, "vertex 'sums': it has a transform and sql; give it one of the two"),
+        ({"transform": None, "sql": "SELECT 1"}, "its sql does not read orders; name each input in braces, as in FROM"),
+        (
+            {"transform": None, "sql": "SELECT * FROM {orders} JOIN {sales}"},
+            "vertex 'sums': its sql reads sales, which is not an input; its inputs are orders",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_our_words(options: dict[str, Any], message: str) -> None:
+    with new_dag(), pytest.raises(JobGraphError) as refused:
+        with new_job():
+            declare(**options)
+    assert message in str(refused.value)
+
+
+def test_a_vertex_is_not_mapped_by_its_author() -> None:
+    with pytest.raises(JobGraphError, match=r"vertex 'passes': .expand\(\) and .partial\(\) are not for vertices"):
+        adaptive_spark_task(passes).expand(orders=[1])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "how"),
+    [
+        ("/mart/a", "file:///mart/a/", "are the same"),
+        ("/mart/a", "/mart/a/ds=2026-01-01", "lie one inside the other"),
+        ("s3://conn@mart/a/b", "s3a://mart/a", "lie one inside the other"),
+    ],
+)
+def test_two_sinks_never_share_a_folder(one: str, other: str, how: str) -> None:
+    check_sinks({"x": Files("/mart/ab"), "y": Files("/mart/a")})
+    with pytest.raises(JobGraphError, match=how):
+        check_sinks({"x": Files(one), "y": Files(other)})
+
+
+def test_settings_of_a_vertex_take_precedence_over_the_jobs() -> None:
+    with new_dag() as dag:
+        with new_job(spark_conf={"spark.sql.ansi.enabled": False, "spark.sql.session.timeZone": "UTC"}):
+            declare(spark_conf={"spark.sql.session.timeZone": "Asia/Tokyo"}, schema="region STRING")
+    options = dag.get_task("revenue.plan").vertex_options["sums"]
+    assert options["spark_conf"] == {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    assert options["schema"] == "region STRING"
+
+
+def test_vertices_of_one_spark_session_agree_on_its_settings() -> None:
+    with new_dag(), pytest.raises(JobGraphError, match="they run in one Spark session; set the same on both"):
+        with new_job():
+            orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake"), spark_conf={"spark.sql.x": "1"})
+            AdaptiveSparkOperator(task_id="sums", inputs={"orders": orders.forward()})
