@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.operators.job_task import JobTask
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, error_from_json
+from airflow_abs.triggers.time_limit import TimeIsUpError, run_within
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -76,7 +77,7 @@ class RunSubtaskOperator(JobTask):
             return asyncio.run(self._await(self._run, self._endpoint))
         except (SparkOperationError, ExchangeError) as error:
             self._raise(error)
-        except TimeoutError:
+        except TimeIsUpError:
             self.log.info("not done after %g s: the triggerer takes over", self.defer_after)
             self._defer(self._run)
 
@@ -137,8 +138,7 @@ class RunSubtaskOperator(JobTask):
                 pool.submit(asyncio.run, self._run.interrupt(self._endpoint)).result(timeout=_INTERRUPT_SECONDS)
 
     async def _await(self, run: SubtaskRun, endpoint: ConnectEndpoint | None) -> dict[str, Any]:
-        async with asyncio.timeout(self.defer_after if self.deferrable else None):
-            return await run.run(endpoint)
+        return await run_within(self.defer_after if self.deferrable else None, run.run(endpoint))
 
     def _describe(self, context: Context) -> SubtaskRun:
         return SubtaskRun.of(context["ti"], self, self.subtask, began=time.time())

@@ -14,6 +14,7 @@ from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.task_end import succeed
+from airflow_abs.triggers.time_limit import TimeIsUpError, run_within
 
 if TYPE_CHECKING:
     from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
@@ -219,9 +220,9 @@ class SubtaskTrigger(BaseTrigger):
         from airflow_abs.spark.errors import OperationTimeoutError
 
         try:
-            async with asyncio.timeout(None if self._deadline is None else self._deadline - time.time()):
-                return await self._subtask_run.run()
-        except TimeoutError:
+            left = None if self._deadline is None else self._deadline - time.time()
+            return await run_within(left, self._subtask_run.run())
+        except TimeIsUpError:
             await self._subtask_run.interrupt()
             raise OperationTimeoutError(
                 f"{self._subtask_run.region}[{self._subtask_run.map_index}] ran longer than its "

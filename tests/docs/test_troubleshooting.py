@@ -23,7 +23,8 @@ INTERNAL_MODULES = {
     "spark/proof/explained.py",  # told as "Spark's plan of its transform cannot be read for the proof ... (<this>)"
     "exchange/storage/locations.py",
 }
-# Values are checked by settings before they get to the core; a command's (and a unit test's) messages are read where they are typed.
+# Values are checked by settings before they get to the core; messages of a command, or in a unit test, are read where
+# they are typed.
 INTERNAL_FOLDERS = ("core/", "cli/", "demo/", "testing/")
 INTERNAL_MESSAGES = (
     "expected an identity that names the run",

@@ -8,8 +8,9 @@ from pathlib import Path
 from tests.model.cleaning import CleaningScenario
 from tests.model.local import LocalScenario, audited
 from tests.model.publishing import Publisher, Scenario, repeatable_tokens
+from tests.model.recovering import RecoveringScenario
 
-Any_ = Scenario | CleaningScenario | LocalScenario
+Any_ = Scenario | CleaningScenario | LocalScenario | RecoveringScenario
 
 MEMORY = Path("/dev/shm")
 FOLDER = str(MEMORY) if MEMORY.is_dir() else None
@@ -44,6 +45,8 @@ STORE: dict[str, Any_] = {
         sleeps=3,
         loses_answers=True,
     ),
+    "two readers of one lost result": RecoveringScenario(kills=1, sleeps=1),
+    "four readers of one lost result; answers are lost": RecoveringScenario(4, kills=2, sleeps=3, loses_answers=True),
     "a run and gc": CleaningScenario(kills=1, sleeps=2),
     "two runs and two gc, no marker yet": CleaningScenario(runs=2, collectors=2, kills=1, sleeps=2, marked=False),
 }
@@ -61,6 +64,7 @@ LOCAL: dict[str, Any_] = {
 
 SMALL: dict[str, Any_] = {
     "two runs": Scenario([Publisher("a"), Publisher("b")]),
+    "two readers of one lost result": RecoveringScenario(kills=1, sleeps=1),
 }
 
 SMALL_IN_FULL: dict[str, Any_] = {

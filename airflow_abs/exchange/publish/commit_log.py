@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow_abs.exchange.errors import CommitConflictError
 from airflow_abs.exchange.publish.record import RECORD_NAME, CommitRecord
-from airflow_abs.exchange.records.reading import Count, as_record
+from airflow_abs.exchange.records.reading import Count, Seconds, as_record
 from airflow_abs.exchange.storage.deletion import delete_files
 from airflow_abs.exchange.storage.locations import Location
 from airflow_abs.exchange.storage.whole_files import create_exclusively, decode_json, encode_json
@@ -33,7 +33,7 @@ class Claim:
     """Who is publishing, until when at least (epoch seconds), and under which names it puts files."""
 
     identity: str
-    until: float
+    until: Seconds
     puts: tuple[str, ...] = ()
 
 
@@ -44,14 +44,14 @@ class Garbage:
 
     name: str
     version: str
-    keep_until: float
+    keep_until: Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
     """One state of a target. `writers` are the tokens of who wrote it and the ones before, newest first."""
 
-    number: int = 0
+    number: Count = 0
     commit: CommitRecord = field(default_factory=CommitRecord)
     claim: Claim | None = None
     garbage: tuple[Garbage, ...] = ()
@@ -65,33 +65,10 @@ class LogRecord:
     @staticmethod
     def from_json(payload: Mapping[str, Any], *, where: str) -> LogRecord:
         """Build and check a record; a DamagedFileError names the first field that is wrong."""
-        stored = as_record(payload, _Stored, where=where)
-        return LogRecord(
-            number=stored.number,
-            commit=CommitRecord.from_json(payload, where=where),
-            claim=stored.claim,
-            garbage=stored.garbage,
-            writers=stored.writers,
-        )
+        return as_record(payload, LogRecord, where=where, required=("number", "commit", "writers"))
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            **self.commit.to_json(),
-            "claim": asdict(self.claim) if self.claim else None,
-            "garbage": [asdict(each) for each in self.garbage],
-            "writers": list(self.writers[:_WRITERS_KEPT]),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A state as it is stored, besides what is published."""
-
-    number: Count
-    claim: Claim | None
-    garbage: tuple[Garbage, ...]
-    writers: tuple[str, ...]
+        return {**asdict(self), "writers": self.writers[:_WRITERS_KEPT]}
 
 
 class CommitLog:

@@ -99,6 +99,22 @@ def renew_claim(folder: JobFolder, claim: RecoveryClaim, now: float) -> Recovery
     return renewed
 
 
+def move_claim(folder: JobFolder, claim: RecoveryClaim, attempt: int, inputs: str, now: float) -> RecoveryClaim | None:
+    """Go on under another attempt; None if that is not ours: the lease was over, and somebody else has begun.
+
+    The new number is ours before the old one is let go, so nobody comes in between.
+    """
+    moved = replace(claim, attempt=attempt, inputs=inputs, until=now + LEASE_SECONDS)
+    place = locate(folder.recovery_path(claim.region, claim.index, attempt))
+    if not create_exclusively(place, _content(moved)):
+        held = _read(place)
+        if held is None or held.ended or held.owner != claim.owner:
+            return None
+        moved = renew_claim(folder, moved, now)
+    end_claim(folder, claim)
+    return moved
+
+
 def end_claim(folder: JobFolder, claim: RecoveryClaim, recomputed_bytes: int = 0) -> None:
     """Let the claim go; its attempt number stays used."""
     path = folder.recovery_path(claim.region, claim.index, claim.attempt)

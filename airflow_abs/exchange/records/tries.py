@@ -7,6 +7,7 @@ The records decide both, and how often to restart, and into how many pieces to s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -14,10 +15,13 @@ from typing import Any, Literal
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record
+from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
+from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
 
 TryState = Literal["running", "committed", "failed"]
 _RESTARTS_PER_TRY = 1000
+_TRY, _ATTEMPT = re.compile(r"try-(\d+)\.json"), re.compile(r"attempt-(\d+)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,30 @@ class TryRecord:
 def next_attempt(attempt: int) -> int:
     """The number of the attempt that repeats this one within the same try: 2 -> 2001 -> 2002."""
     return attempt + 1 if attempt > _RESTARTS_PER_TRY else attempt * _RESTARTS_PER_TRY + 1
+
+
+def last_attempt(folder: JobFolder, region: str, index: int) -> int:
+    """The last attempt of the newest try of a subtask whose manifest cannot be read; 1 if nothing is known of any.
+
+    Raises:
+        ExchangeUnreachableError: the subtask's folder cannot be listed.
+    """
+    place = locate(folder.subtask_path(region, index))
+    place.forget_listings()
+    try:
+        names = [place.at(str(name)).relative_to(place) for name in place.fs.find(place.path)]
+    except storage_errors() as error:
+        raise_unlisted(place, error)
+    tries = {int(found[1]) for name in names if (found := _TRY.fullmatch(name))}
+    attempts = {int(found[1]) for name in names if (found := _ATTEMPT.match(name))}
+    newest = max(tries | {_try_of(attempt) for attempt in attempts}, default=1)
+    record = read_try(folder, region, index, newest)
+    known = attempts | ({record.attempt} if record else set())
+    return max((attempt for attempt in known if _try_of(attempt) == newest), default=newest)
+
+
+def _try_of(attempt: int) -> int:
+    return attempt // _RESTARTS_PER_TRY if attempt > _RESTARTS_PER_TRY else attempt
 
 
 def begin_try(folder: JobFolder, region: str, index: int, number: int, *, decision: str, now: float) -> TryRecord:

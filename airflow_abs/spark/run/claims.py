@@ -28,8 +28,10 @@ from airflow_abs.exchange.records.recovery_claim import (
     claim_recovery,
     end_claim,
     find_claims,
+    move_claim,
     renew_claim,
 )
+from airflow_abs.exchange.records.tries import last_attempt
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import TransientSparkError
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
@@ -51,7 +53,11 @@ async def claim_lost(connection: Connection, folder: JobFolder, owner: str, lost
         TransientSparkError: the other one took too long.
         SparkOperationError, ExchangeError: Spark or the exchange does not answer.
     """
-    started, attempt = time.monotonic(), lost.manifest.attempt if lost.manifest else 1
+    started = time.monotonic()
+    if lost.manifest is not None:
+        attempt = lost.manifest.attempt
+    else:
+        attempt = await asyncio.to_thread(last_attempt, folder, lost.region, lost.index)
     waiting = False
     while time.monotonic() - started < _WAIT_SECONDS:
         if _is_replaced(folder, lost):
@@ -93,10 +99,17 @@ class ClaimLedger:
 
     def start(self, attempt: int, inputs: str) -> int:
         number = number_to_start(attempt, inputs, stored=self.claim)
-        if number != self.claim.attempt:
-            self.end()
-        self.claim = replace(self.claim, attempt=number, inputs=inputs)
-        self._renew()
+        if number == self.claim.attempt:
+            self.claim = replace(self.claim, inputs=inputs)
+            self._renew()
+            return number
+        moved = move_claim(self.folder, self.claim, number, inputs, time.time())
+        if moved is None:
+            raise TransientSparkError(
+                f"{self.claim.owner}: lost its claim on {self.claim.region}[{self.claim.index}]: attempt {number} is "
+                "another subtask's by now; expected the claim to last as long as the recovery. The next try looks again"
+            )
+        self.claim = moved
         return number
 
     def end(self, recomputed_bytes: int = 0) -> None:

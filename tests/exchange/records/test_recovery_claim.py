@@ -12,11 +12,13 @@ from airflow_abs.exchange.records.recovery_claim import (
     claim_recovery,
     end_claim,
     find_claims,
+    move_claim,
     read_claim,
     renew_claim,
 )
-from airflow_abs.exchange.records.tries import next_attempt
+from airflow_abs.exchange.records.tries import TryRecord, last_attempt, next_attempt, write_try
 from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.exchange.storage.whole_files import write_atomic
 
 
 @pytest.fixture
@@ -74,3 +76,48 @@ def test_a_readers_claims_are_found_with_those_that_are_part_of_them(folder: Job
     assert ended is not None
     end_claim(folder, ended.claim)
     assert [claim.index for claim in find_claims(folder, "by_region[1]")] == [0, 1]
+
+
+def test_a_claim_moves_on_only_to_a_number_that_nobody_has(folder: JobFolder) -> None:
+    slept = claim_recovery(folder, "orders", 0, decision="d", owner="a", lost_attempt=1, now=0.0)
+    assert slept is not None
+    assert claim(folder, "b", now=LEASE_SECONDS + 1) == (1002, 1001)
+    assert move_claim(folder, slept.claim, 1002, "other inputs", LEASE_SECONDS + 2) is None
+    theirs = read_claim(folder, "orders", 0, 1002)
+    assert theirs is not None
+    assert (theirs.owner, theirs.inputs) == ("b", "")
+
+
+def test_a_claim_that_moves_on_is_let_go_after_the_next_number_is_ours(folder: JobFolder) -> None:
+    held = claim_recovery(folder, "orders", 0, decision="d", owner="a", lost_attempt=1, now=0.0)
+    assert held is not None
+    moved = move_claim(folder, held.claim, 1002, "inputs", 10.0)
+    assert moved is not None
+    assert (moved.attempt, moved.inputs, moved.until) == (1002, "inputs", 10.0 + LEASE_SECONDS)
+    before = read_claim(folder, "orders", 0, 1001)
+    assert before is not None
+    assert before.ended
+    assert read_claim(folder, "orders", 0, 1002) == moved
+    assert claim(folder, "b", now=11.0) is None
+
+
+@pytest.mark.parametrize(
+    ("attempts", "tries", "last"),
+    [
+        ([], {}, 1),
+        ([1], {}, 1),
+        ([1, 1001], {1: 1001}, 1001),  # a restarted try 1: its recovery is 1002
+        ([1], {1: 1001}, 1001),  # it has told its record, and written nothing yet
+        ([1, 1001, 2], {1: 1001, 2: 2}, 2),
+        ([1, 2, 2001, 2002], {2: 2001}, 2002),
+        ([1001], {}, 1001),
+    ],
+)
+def test_of_a_manifest_that_cannot_be_read_the_last_attempt_is_known(
+    folder: JobFolder, attempts: list[int], tries: dict[int, int], last: int
+) -> None:
+    for attempt in attempts:
+        write_atomic(folder.result_path("orders", 0, attempt, "r") / "part-0", b"")
+    for number, attempt in tries.items():
+        write_try(folder, "orders", 0, TryRecord(number, "d", attempt, "", "committed", "", 0.0))
+    assert last_attempt(folder, "orders", 0) == last

@@ -1,0 +1,47 @@
+"""Who recomputes what is lost, and under which number; no Spark is asked for that."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.recovery_claim import LEASE_SECONDS, claim_recovery, read_claim
+from airflow_abs.exchange.records.tries import TryRecord, write_try
+from airflow_abs.exchange.storage.whole_files import write_atomic
+from airflow_abs.spark.errors import TransientSparkError
+from airflow_abs.spark.run.claims import ClaimLedger, claim_lost
+from airflow_abs.spark.run.inputs import LostResults
+
+NO_CONNECTION: Any = None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> JobFolder:
+    return JobFolder(tmp_path, "dag", "run", "job")
+
+
+def test_a_restarted_try_whose_manifest_is_damaged_is_not_recomputed_under_its_own_number(folder: JobFolder) -> None:
+    write_atomic(folder.result_path("orders", 0, 1001, "r") / "part-0", b"written by try 1 after it restarted")
+    write_atomic(folder.manifest_path("orders", 0), b"damaged")
+    write_try(folder, "orders", 0, TryRecord(1, "d", 1001, "", "committed", "", 0.0))
+    lost = LostResults("orders", 0, "d", None, ("r",), {}, 0)
+    claim = asyncio.run(claim_lost(NO_CONNECTION, folder, "reader", lost))
+    assert claim is not None
+    assert claim.attempt == 1002
+
+
+def test_a_recovery_that_slept_does_not_take_the_number_of_another(folder: JobFolder) -> None:
+    slept = claim_recovery(folder, "orders", 0, decision="d", owner="a", lost_attempt=1, now=0.0)
+    other = claim_recovery(folder, "orders", 0, decision="d", owner="b", lost_attempt=1, now=LEASE_SECONDS + 1)
+    assert slept is not None
+    assert other is not None
+    with pytest.raises(
+        TransientSparkError, match=r"a: lost its claim on orders\[0\]: attempt 1002 is another subtask's"
+    ):
+        ClaimLedger(folder, slept.claim).start(1002, "other inputs")
+    held = read_claim(folder, "orders", 0, 1002)
+    assert held == other.claim
