@@ -1,14 +1,13 @@
-# Python 3.11 and a Java of 17 or newer are all that must be there. Everything else goes into .venv.
+# Python 3.11 and a Java of 17 or newer must be there; everything else goes into .venv. The tests want more of the host:
+# `make host` installs it where it may, or names it and what is not tested without.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHELL := /bin/bash
-# What `make cluster` and its test run besides Python and Java.
-CLUSTER_PACKAGES := postgresql redis-server nginx-light curl openssl iproute2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-fast test-faults lint types imports fmt bench clean lock java cluster cluster-status cluster-down secrets packages
+.PHONY: help demo test test-fast test-faults lint types imports fmt bench clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -17,8 +16,8 @@ help: ## this list
 demo: $(READY) java ## three days of very different volume through a real Airflow and a real Spark (DEMO_ARGS="--keep")
 	@$(BIN)/airflow-abs demo $(DEMO_ARGS)
 
-test: lint types imports java packages ## everything that must hold: lint, types, layers, all tests (TEST_ARGS="-x")
-	$(BIN)/pytest $(TEST_ARGS)
+test: host lint types imports ## everything that must hold: lint, types, layers, all tests (TEST_ARGS="-x")
+	$(BIN)/pytest --durations=20 $(TEST_ARGS)
 
 test-fast: $(READY) ## the tests that need neither Spark nor Airflow services
 	$(BIN)/pytest -m "not spark and not services" $(TEST_ARGS)
@@ -31,7 +30,7 @@ lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(READY) ## mypy --strict on the package
+types: $(READY) ## mypy --strict on the package and the testbed
 	$(BIN)/mypy
 
 imports: $(READY) ## the layers hold
@@ -47,25 +46,18 @@ bench: $(READY) java ## ours and four other ways on the same data, one after the
 	@mkdir -p build
 	$(BIN)/python -m benchmarks --json build/bench.json --markdown build/bench.md $(BENCH_ARGS)
 
-cluster: $(READY) java packages ## the cluster of docker-compose.yaml as processes of this host (CLUSTER_ARGS="--folder DIR")
-	@$(BIN)/airflow-abs cluster up $(CLUSTER_ARGS)
+cluster: $(READY) ## the cluster of docker-compose.yaml as processes of this host (CLUSTER_ARGS="--folder DIR")
+	@$(BIN)/python -m testbed.host --install --only java --only cluster
+	@$(BIN)/python -m testbed cluster up $(CLUSTER_ARGS)
 
 cluster-status: $(READY) ## ask every service of the cluster how it is
-	@$(BIN)/airflow-abs cluster status $(CLUSTER_ARGS)
+	@$(BIN)/python -m testbed cluster status $(CLUSTER_ARGS)
 
 cluster-down: $(READY) ## end the cluster; its data stay
-	@$(BIN)/airflow-abs cluster down $(CLUSTER_ARGS)
+	@$(BIN)/python -m testbed cluster down $(CLUSTER_ARGS)
 
 secrets: ## passwords and a certificate for docker-compose.yaml: .env and docker/secrets/; what is there stays
 	@$(PYTHON) -m testbed.secrets
-
-# Without root: the command itself says what is missing.
-packages: $(READY)
-	@if ! $(BIN)/python -c 'from testbed.folder import check_host; check_host()' 2>/dev/null \
-	    && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  apt-get update -qq || true; \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(CLUSTER_PACKAGES) >/dev/null; \
-	fi
 
 lock: ## newest versions that pyproject.toml allows, into requirements.lock
 	rm -rf build/lock
@@ -92,3 +84,6 @@ $(READY): requirements.lock pyproject.toml
 
 java: $(READY)
 	@$(BIN)/python -c 'from airflow_abs.spark.server.java import find_java_home; find_java_home()' 2>&1 | tail -n 1 >&2; exit $${PIPESTATUS[0]}
+
+host: $(READY) ## what the tests need of this host: install it where that is allowed, else name it
+	@$(BIN)/python -m testbed.host --install

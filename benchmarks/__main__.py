@@ -26,6 +26,7 @@ BENCHMARKS = {
     "compile": "benchmarks.compiling",
     "decide": "benchmarks.decide",
     "exchange": "benchmarks.exchange",
+    "explain": "benchmarks.explain",
     "fusing": "benchmarks.fusing",
     "imports": "benchmarks.imports",
     "simulate": "benchmarks.simulate",

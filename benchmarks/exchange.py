@@ -16,12 +16,13 @@ import psutil
 from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes, split_by_count
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.records.manifest import ResultFile, ResultManifest, files_for_range, read_manifest
-from airflow_abs.exchange.records.paths import uri_for_spark
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.connection import Connection, open_connection
-from airflow_abs.spark.connect.operations import Operation, derive_id, execute_operation, release_session
+from airflow_abs.spark.connect.execute import execute_operation
+from airflow_abs.spark.connect.operations import Operation, derive_id, release_session
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.relations import read_result, write_files
 from airflow_abs.spark.server.embedded import embedded_status, ensure_embedded_server, stop_embedded_server

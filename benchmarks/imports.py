@@ -18,7 +18,7 @@ CASES = {
     "airflow_abs.exchange.records.decisions",
     "what a subtask loads": f"{SDK}; import daily_revenue, grpc.aio, airflow_abs.spark.run.subtask; "
     "from airflow_abs.spark.connect.protocol import protos; protos()",
-    "what plan loads": f"{SDK}; import daily_revenue, airflow_abs.spark.compile.planning, pyspark.sql.connect.session",
+    "what plan loads": f"{SDK}; import daily_revenue, airflow_abs.spark.planning, pyspark.sql.connect.session",
 }
 REPORT = "import resource; r = resource.getrusage(resource.RUSAGE_SELF); print(r.ru_utime + r.ru_stime)"
 

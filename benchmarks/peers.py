@@ -16,13 +16,13 @@ from typing import Any
 
 from airflow_abs.demo.airflow_api import AirflowApiError, SubtaskState
 from airflow_abs.demo.services import SERVICES, AirflowServices
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.run_reading import read_decisions
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import release_session
 from airflow_abs.spark.connect.session import open_session
-from airflow_abs.spark.run.recovery import interrupt_attempt
+from airflow_abs.spark.run.attempt import interrupt_attempt
 from airflow_abs.spark.run.release import list_attempts
 from airflow_abs.spark.server.embedded import embedded_status
 from benchmarks.cpu_time import DRIVER, difference, read_processes, seconds_by_part

@@ -15,7 +15,7 @@ from pathlib import Path
 from airflow_abs.core.simulate.fit import fit_costs
 from airflow_abs.core.simulate.recorded_job import RecordedJob
 from airflow_abs.core.simulate.simulation import Scenario, SimulatedJob, simulate
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.recorded import recorded_job
 from airflow_abs.exchange.runs.run_reading import read_run
 from benchmarks.compare import ROOT, Comparison, open_arena

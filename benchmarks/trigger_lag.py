@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 from airflow.triggers.base import TaskSuccessEvent
 
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 from airflow_abs.triggers import slots
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger

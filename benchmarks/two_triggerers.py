@@ -18,7 +18,7 @@ from airflow_abs.demo.airflow_api import ENDED
 from benchmarks.cpu_time import adopt_orphans, difference, read_processes, seconds_by_part
 from benchmarks.subtasks import write_rows
 from testbed.processes import ClusterProcesses
-from testbed.topology_place import AIRFLOW
+from testbed.topology.place import AIRFLOW
 
 SUBTASKS = 300
 DAG_SECONDS = 300.0

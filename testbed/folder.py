@@ -3,7 +3,7 @@
 <folder>/               0711: PostgreSQL's and nginx's own users pass through, and see nothing but what is theirs
     cluster.lock        held by the process that owns the services
     cluster.json        0600, its process id, the ports, whether all is up
-    secrets.env         0600, and secrets/: see `cluster_secrets.py`
+    secrets.env         0600, and secrets/: see `secrets.py`
     config/nginx.conf
     postgres/ airflow/ work/ shared/    data of each; shared/ has data, mart and exchange
     logs/               what each service prints
@@ -20,21 +20,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from testbed.connect_proxy import proxy_configuration
+from testbed.host import CLUSTER_PROGRAMS, search_path
 from testbed.secrets import ensure_secrets
-from testbed.topology_place import PORTS, Place
+from testbed.topology.place import PORTS, Place
 
 LOOPBACK = "127.0.0.1"
 POSTGRES_USER = "postgres"
-_POSTGRES_BINARIES = Path("/usr/lib/postgresql")
-# Program: the Debian package that brings it.
-_PROGRAMS = {
-    "initdb": "postgresql",
-    "postgres": "postgresql",
-    "redis-server": "redis-server",
-    "nginx": "nginx-light",
-    "curl": "curl",
-    "openssl": "openssl",
-}
 _MODULES = ("airflow.providers.celery", "psycopg2", "asyncpg", "pyspark")
 
 
@@ -55,24 +46,16 @@ def check_host(environment: Mapping[str, str] | None = None) -> None:
     ClusterError: a program or a Python package is missing; names all of them and how to get them.
     """
     path = search_path(environment)
-    programs = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
+    programs = [name for name in CLUSTER_PROGRAMS if shutil.which(name, path=path) is None]
     modules = [name for name in _MODULES if not _has_module(name)]
     told = []
     if programs:
-        packages = " ".join(sorted({_PROGRAMS[name] for name in programs}))
+        packages = " ".join(sorted({CLUSTER_PROGRAMS[name] for name in programs}))
         told.append(f"{', '.join(programs)} not found on PATH; install them (Debian: apt-get install {packages})")
     if modules:
         told.append(f"Python has no {', '.join(modules)}; pip install 'airflow-abs[cluster]'")
     if told:
         raise ClusterError(f"a cluster cannot run on this host: {'; '.join(told)}")
-
-
-def search_path(environment: Mapping[str, str] | None = None) -> str:
-    """PATH on which every service's command is found: this Python's scripts, PostgreSQL's newest, the system's."""
-    newest = sorted(_POSTGRES_BINARIES.glob("*/bin"), key=lambda folder: float(folder.parent.name))[-1:]
-    inherited = (os.environ if environment is None else environment).get("PATH", "")
-    parts = [str(Path(sys.executable).parent), *map(str, newest), inherited, "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
-    return os.pathsep.join(filter(None, parts))
 
 
 def prepare_folder(folder: Path, dags_folder: Path) -> Place:

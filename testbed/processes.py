@@ -23,11 +23,11 @@ from testbed.folder import (
     ClusterError,
     check_host,
     prepare_folder,
-    search_path,
 )
+from testbed.host import search_path
 from testbed.spread import has_all_executors
-from testbed.topology import services
-from testbed.topology_place import AIRFLOW, WORKERS, Place, Service
+from testbed.topology.place import AIRFLOW, WORKERS, Place, Service
+from testbed.topology.services import services
 
 HEALTH_SECONDS = 180.0
 _STOP_SECONDS = 8.0

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.topology_place import SECRETS
+from testbed.topology.place import SECRETS
 
 CERTIFICATE_DAYS = 397
 _CERTIFICATES = ("ca.crt", "connect.crt", "connect.key")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_abs.core.wording import format_count
-from testbed.topology_place import Place
+from testbed.topology.place import Place
 
 if TYPE_CHECKING:
     import httpx

@@ -9,10 +9,11 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,6 +28,43 @@ os.environ |= {
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+    from tests.installed_wheel import InstalledWheel
+
+
+# What Chromium needs to start as root on a machine without a screen or a network.
+CHROMIUM_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-proxy-server",
+)
+SKIPPED = pytest.StashKey[Counter[str]]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Skip what this host lacks a program for. Not without Java: what needs one says itself where it looked."""
+    from testbed.host import JAVA, NEEDS, find_missing
+
+    missing = find_missing([need for need in NEEDS if need.marker != JAVA])
+    reasons = {each.need.marker: each.reason for each in missing}
+    skipped = config.stash.setdefault(SKIPPED, Counter())
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+        for marker, reason in reasons.items():
+            if item.get_closest_marker(marker) is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
+                skipped[reason] += 1
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for reason, count in config.stash.get(SKIPPED, Counter[str]()).items():
+        terminalreporter.write_line(f"NOT TESTED: {count} of the tests collected here, because {reason}", yellow=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +78,14 @@ class AirflowEnvironment:
 @pytest.fixture(scope="session")
 def airflow_environment() -> AirflowEnvironment:
     return AirflowEnvironment(dict(os.environ), str(Path(__file__).parent.parent / "dags"))
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> InstalledWheel:
+    """The wheel, built and installed once."""
+    from tests.installed_wheel import install_wheel
+
+    return install_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +114,34 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
         yield ensure_embedded_server(folder, settings=settings)
     finally:
         stop_embedded_server(folder)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    """Chromium at 1280 x 1000; what its console says is an error unless Airflow's own page says it."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    from testbed.host import search_path
+
+    paths = [shutil.which(name, path=search_path()) for name in ("chromium", "chromedriver")]
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(paths[0])
+    for flag in (*CHROMIUM_FLAGS, f"--user-data-dir={tmp_path / 'chromium'}", "--window-size=1280,1000"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(paths[1])))
+    try:
+        yield driver
+        told = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+        assert [message for message in told if "adaptive_spark" in message and "favicon" not in message] == []
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    """Kept after the tests: build/screenshots."""
+    folder = Path(__file__).parents[1] / "build" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

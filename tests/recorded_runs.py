@@ -15,6 +15,7 @@ from airflow_abs.core.decide.region_decision import (
     decide_region,
 )
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, region_options
 from airflow_abs.exchange.records.manifest import (
     MANIFEST_VERSION,
@@ -24,7 +25,6 @@ from airflow_abs.exchange.records.manifest import (
     bytes_by_file,
     bytes_by_subpartition,
 )
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import (
     JobPlan,
     PlannedInput,
@@ -117,6 +117,7 @@ class RecordedRun:
             decision=decision,
             files={key: found for key, found in files.items() if found},
             producers=producers,
+            producer_decisions={region: self.stored[region].digest for region in producers},
             measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
             measured_by_producer={entry.name: entry.bytes_by_partition for entry in inputs if entry.is_rescale},
             placements={

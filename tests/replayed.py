@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.replayed import replay_run
 from airflow_abs.exchange.runs.run_list import list_runs
 from airflow_abs.exchange.runs.run_reading import read_decisions

@@ -22,12 +22,6 @@ NOT_YET_USED = f"{PACKAGE}.core.not_yet_used"
 MOST_FILES = 12
 """In one folder; `__init__.py` says no more than what the folder is."""
 
-KNOWN_CIRCLES = {
-    frozenset({f"{PACKAGE}.spark.connect.operations", f"{PACKAGE}.spark.connect.response_stream"}),
-    frozenset({f"{PACKAGE}.triggers.spans", f"{PACKAGE}.triggers.subtask"}),
-}
-"""Still to be mended; there must be no other."""
-
 
 @cache
 def modules() -> dict[str, Path]:
@@ -136,7 +130,7 @@ def test_no_imports_go_in_circles() -> None:
     number = {name: index for index, name in enumerate(names)}
     groups = group_members(compute_strong_components([[number[target] for target in imported[name]] for name in names]))
     circles = {frozenset(names[index] for index in group) for group in groups if len(group) > 1}
-    assert circles - KNOWN_CIRCLES == set()
+    assert circles == set()
 
 
 def test_no_folder_holds_more_than_twelve_files() -> None:

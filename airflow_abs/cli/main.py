@@ -9,20 +9,15 @@ from datetime import date
 from pathlib import Path
 
 from airflow_abs.cli.commands.arguments import add_run_commands
+from airflow_abs.cli.commands.demo import DEFAULT_SCALE, add_demo, parse_dates
 from airflow_abs.exchange.errors import ExchangeError
-from testbed.command import add_cluster
-
-DEMO_DATES = "2026-01-01,2026-01-02,2026-01-03"
-DEMO_SCALE = 0.1
 
 _EXAMPLES = """examples:
   airflow-abs demo                                   three days through a real Airflow and a real Spark
   airflow-abs demo --keep                            the same, and leave the Airflow UI up
-  airflow-abs demo --cluster                         the same on PostgreSQL, Celery and a Spark cluster
   airflow-abs demo --dag diamond --json demo.json    another example DAG; the numbers as data
   airflow-abs generate --out /data/lake --dates 2026-01-01,2026-01-02,2026-01-03 --scale 1
   airflow-abs server status                          the Spark server that this host's tasks share
-  airflow-abs cluster up                             Airflow on PostgreSQL and a Spark cluster, as processes here
   airflow-abs runs --exchange /data/exchange         what an exchange holds
   airflow-abs explain daily_revenue --exchange ...   the newest run: bytes, rules, ranges, attempts
   airflow-abs explain dags/daily_revenue.py          its graph, before anything ran
@@ -34,7 +29,11 @@ _EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit status: 0 all right, 1 it went wrong, 2 wrong arguments, 130 Ctrl-C."""
-    parser = _parser()
+    return run_command(_parser(), arguments)
+
+
+def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    """Run what the parsed command set as `run`; errors are told in one line, after the parser's name."""
     options = parser.parse_args(arguments)
     if not hasattr(options, "run"):
         parser.print_help()
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted; everything that was started has been ended", file=sys.stderr)
         return 130
     except (ValueError, OSError, RuntimeError, ExchangeError) as error:
-        print(f"airflow-abs: {error}", file=sys.stderr)
+        print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
 
 
@@ -58,42 +57,12 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=formatter,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    _add_demo(commands)
+    add_demo(commands)
     _add_generate(commands)
     _add_server(commands)
     _add_gc(commands)
     add_run_commands(commands)
-    add_cluster(commands, _dags_folder())
     return parser
-
-
-def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    demo = commands.add_parser(
-        "demo",
-        help="run days of very different volume through a real Airflow and a real Spark, and check the results",
-        description="Starts Airflow (SQLite, LocalExecutor) and an embedded Spark in a temporary folder, makes data, "
-        "runs the example DAGs for each date, shows what was decided and why, and compares the output with DuckDB's. "
-        "Ends everything that it started, also after Ctrl-C. Exit status 0 only if all was right.",
-    )
-    demo.add_argument("--dates", type=_dates, default=DEMO_DATES, help="days, with commas (default: %(default)s)")
-    demo.add_argument("--scale", type=float, default=DEMO_SCALE, help="TPC-H scale factor (default: %(default)s)")
-    demo.add_argument(
-        "--dag", action="append", metavar="DAG_ID", help="example DAG (default: daily_revenue); again for more; `all`"
-    )
-    demo.add_argument(
-        "--hot-day", type=date.fromisoformat, metavar="DATE", help="day on which one customer has 40 %% of the orders"
-    )
-    demo.add_argument(
-        "--dags-folder", type=Path, default=_dags_folder(), help="where the example DAGs are (default: %(default)s)"
-    )
-    demo.add_argument(
-        "--cluster",
-        action="store_true",
-        help="on the cluster of `airflow-abs cluster`: PostgreSQL, Celery, two workers",
-    )
-    demo.add_argument("--keep", action="store_true", help="leave the UI up, print its address and wait for Ctrl-C")
-    demo.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to this file as well")
-    demo.set_defaults(run=_demo)
 
 
 def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -105,8 +74,10 @@ def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "alone.",
     )
     generate.add_argument("--out", type=Path, required=True, help="folder to write to")
-    generate.add_argument("--dates", type=_dates, required=True, help="days, with commas: 2026-01-01,2026-01-02")
-    generate.add_argument("--scale", type=float, default=DEMO_SCALE, help="TPC-H scale factor (default: %(default)s)")
+    generate.add_argument("--dates", type=parse_dates, required=True, help="days, with commas: 2026-01-01,2026-01-02")
+    generate.add_argument(
+        "--scale", type=float, default=DEFAULT_SCALE, help="TPC-H scale factor (default: %(default)s)"
+    )
     generate.add_argument(
         "--hot-day",
         default="last",
@@ -140,26 +111,6 @@ def _add_gc(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     gc.set_defaults(run=_gc)
 
 
-def _demo(options: argparse.Namespace) -> int:
-    from airflow_abs.cli.output.terminal import Terminal
-    from airflow_abs.demo.oracle import QUERIES
-    from airflow_abs.demo.run import DemoOptions, run_demo
-
-    dag_ids = tuple(dict.fromkeys(options.dag or ["daily_revenue"]))
-    chosen = DemoOptions(
-        dates=options.dates,
-        scale=options.scale,
-        dag_ids=tuple(QUERIES) if "all" in dag_ids else dag_ids,
-        dags_folder=options.dags_folder.absolute(),
-        hot_day=options.hot_day,
-        keep=options.keep,
-        json_file=options.json,
-        cluster=options.cluster,
-    )
-    with Terminal() as terminal:
-        return 0 if run_demo(chosen, terminal) else 1
-
-
 def _generate(options: argparse.Namespace) -> int:
     from airflow_abs.cli.output.terminal import Terminal
     from airflow_abs.demo.generate import DataSpec, generate
@@ -190,20 +141,6 @@ def _gc(options: argparse.Namespace) -> int:
     from airflow_abs.cli.commands.gc import collect_garbage, parse_duration
 
     return collect_garbage(options.exchange, parse_duration(options.older_than), dry_run=options.dry_run)
-
-
-def _dates(text: str) -> tuple[date, ...]:
-    try:
-        return tuple(date.fromisoformat(part.strip()) for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            f"{error}; expected days with commas, for example 2026-01-01,2026-01-02"
-        ) from error
-
-
-def _dags_folder() -> Path:
-    """`dags/` of the source tree that this package runs from."""
-    return Path(__file__).parents[2] / "dags"
 
 
 if __name__ == "__main__":

@@ -9,21 +9,22 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow_abs.cli.output.terminal import Terminal
 from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.demo.airflow_api import AirflowApi, SubtaskState
 from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.oracle import QUERIES, Verdict, verify
 from airflow_abs.demo.run_report import RunReport, lines_of_fan_out, lines_of_run, read_vertices
-from airflow_abs.demo.services import AirflowServices, example_environment
+from airflow_abs.demo.services import AirflowServices, Report, example_environment
 from airflow_abs.demo.signals import ended_by_signals
-from testbed.spread import WorkerTasks, lines_of_spread, read_spread
+
+if TYPE_CHECKING:
+    from airflow_abs.cli.output.terminal import Terminal
 
 RUN_SECONDS = 1200.0
 DAG_SECONDS = 300.0
@@ -44,7 +45,6 @@ class DemoOptions:
     hot_day: date | None = None
     keep: bool = False
     json_file: Path | None = None
-    cluster: bool = False
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.dag_ids) - set(QUERIES))
@@ -52,8 +52,7 @@ class DemoOptions:
             raise ValueError(f"demo: no example DAG is called {', '.join(unknown)}; there are {', '.join(QUERIES)}")
         if not self.dags_folder.is_dir():
             raise ValueError(
-                f"demo: {self.dags_folder} is not a folder; expected the example DAGs (`dags/` of the source tree), "
-                f"name it with --dags-folder"
+                f"demo: {self.dags_folder} is not a folder; expected the example DAGs, name theirs with --dags-folder"
             )
 
     @property
@@ -61,39 +60,41 @@ class DemoOptions:
         return max(1, int(self.scale * TARGET_BYTES_PER_SCALE))
 
 
-def run_demo(options: DemoOptions, terminal: Terminal) -> bool:
-    """Run it all; True if every run succeeded with the right output. Nothing that it started is left, ever."""
+OpenServices = Callable[[Path, dict[str, str], Report], AbstractContextManager[AirflowServices]]
+"""Starts Airflow and its Spark; gets the demo's folder, what to add to the environment, and where to report."""
+
+
+def run_demo(options: DemoOptions, terminal: Terminal, open_services: OpenServices | None = None) -> bool:
+    """Run it all; True if every run succeeded with the right output. Nothing that it started is left, ever.
+
+    `open_services` is for another Airflow than one on SQLite with an embedded Spark.
+    """
     DataSpec(Path(), options.dates, options.scale, options.hot_day)  # wrong arguments fail before anything starts
     with ended_by_signals(), _work_folder() as folder:
-        data = folder / "data"
-        generate(DataSpec(data, options.dates, options.scale, options.hot_day), terminal.step)
-        with _services(options, folder, terminal) as (airflow, spread):
+        generate(DataSpec(folder / "data", options.dates, options.scale, options.hot_day), terminal.step)
+        environment = example_environment(folder, options.target_bytes)
+        opened = (
+            open_services(folder, environment, terminal.step)
+            if open_services is not None
+            else _embedded_services(options.dags_folder, folder, environment, terminal)
+        )
+        with opened as airflow:
             terminal.step(f"a subtask should read {format_bytes(options.target_bytes)}")
             runs = _run_all(options, folder, airflow.api, terminal)
-            workers = spread()
-            _tell(options, runs, workers, terminal)
+            _tell(options, runs, terminal)
             if options.keep:
                 _wait_for_the_user(airflow, terminal)
             terminal.step("ending Airflow and Spark")
-    return all(run.verified for run in runs) and all(worker.tasks for worker in workers)
+    return all(run.verified for run in runs)
 
 
 @contextmanager
-def _services(
-    options: DemoOptions, folder: Path, terminal: Terminal
-) -> Iterator[tuple[AirflowServices, Callable[[], list[WorkerTasks]]]]:
-    """Airflow with its Spark, and a function that tells what each worker of a Spark cluster did (none: no cluster)."""
-    environment = example_environment(folder, options.target_bytes)
-    if not options.cluster:
-        with AirflowServices(folder / "airflow", options.dags_folder, env=environment, report=terminal.step) as airflow:
-            _start_spark(airflow, terminal)
-            yield airflow, list
-        return
-    from testbed.processes import ClusterProcesses
-
-    folder.chmod(0o711)  # PostgreSQL may run as a user of its own
-    with ClusterProcesses(folder / "cluster", options.dags_folder, env=environment, report=terminal.step) as cluster:
-        yield cluster.airflow, lambda: read_spread(cluster.place)
+def _embedded_services(
+    dags_folder: Path, folder: Path, environment: dict[str, str], terminal: Terminal
+) -> Iterator[AirflowServices]:
+    with AirflowServices(folder / "airflow", dags_folder, env=environment, report=terminal.step) as airflow:
+        _start_spark(airflow, terminal)
+        yield airflow
 
 
 def run_day(dag_id: str, day: date, folder: Path, api: AirflowApi, terminal: Terminal) -> RunReport:
@@ -161,11 +162,9 @@ def _failure_story(dag_id: str, run_id: str, states: Sequence[SubtaskState], api
     return f"{first.task_id}[{first.map_index}] failed; the end of its log:\n" + "\n".join(log[-25:])
 
 
-def _tell(options: DemoOptions, runs: Sequence[RunReport], workers: Sequence[WorkerTasks], terminal: Terminal) -> None:
+def _tell(options: DemoOptions, runs: Sequence[RunReport], terminal: Terminal) -> None:
     terminal.show("")
     for line in lines_of_fan_out(runs):
-        terminal.show(line)
-    for line in lines_of_spread(workers):
         terminal.show(line)
     wrong = sum(not run.verified for run in runs)
     counted = format_count(len(runs), "run")
@@ -176,8 +175,6 @@ def _tell(options: DemoOptions, runs: Sequence[RunReport], workers: Sequence[Wor
             "target_bytes": options.target_bytes,
             "runs": [run.to_json() for run in runs],
         }
-        if workers:
-            told["workers"] = [asdict(worker) for worker in workers]
         options.json_file.parent.mkdir(parents=True, exist_ok=True)
         options.json_file.write_text(json.dumps(told, indent=2) + "\n")
 

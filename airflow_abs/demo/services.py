@@ -12,10 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +22,7 @@ from typing import Self
 
 from airflow_abs.demo.airflow_api import AirflowApi, AirflowApiError
 from airflow_abs.demo.bound_child import start_bound, stop_group
+from airflow_abs.demo.signals import uninterrupted
 
 SERVICES = ("api-server", "scheduler", "dag-processor", "triggerer")
 # What the health endpoint calls them; the api-server is what answers. Of triggerers there may be several.
@@ -123,7 +123,7 @@ class AirflowServices:
 
     def stop(self) -> None:
         """End everything that belongs to this home. Ctrl-C does not cut it short; calling it again does nothing."""
-        with _uninterrupted():
+        with uninterrupted():
             running = {
                 name: self._processes.pop(name) for name in reversed(list(self._commands)) if name in self._processes
             }
@@ -264,6 +264,8 @@ def _environment(home: Path, dags_folder: Path, port: int) -> dict[str, str]:
         "SCHEDULER__USE_JOB_SCHEDULE": "False",
         "ADAPTIVE_SPARK__EMBEDDED_FOLDER": str(home / "spark"),
         "DAG_PROCESSOR__REFRESH_INTERVAL": "5",
+        # New and changed files are parsed at once; the others not again and again, which took a fifth of two cores.
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
         "DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "2",
     }
     return {
@@ -284,16 +286,3 @@ def _end_home(home: Path) -> None:
         with suppress(OSError):  # it ended while we looked, or is somebody else's
             if mark in (folder / "environ").read_bytes().split(b"\0") and int(folder.name) != os.getpid():
                 os.kill(int(folder.name), signal.SIGKILL)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Without Ctrl-C in the main thread, where alone it arrives."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -17,7 +17,7 @@ from airflow_abs.settings import SECTION
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.exchange.records.server_record import RunServer
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
     from airflow_abs.spark.server.embedded_state import EmbeddedSettings

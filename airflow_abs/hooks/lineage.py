@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.runs.run_view import RegionView

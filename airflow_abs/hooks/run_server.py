@@ -6,7 +6,7 @@ import secrets
 import time
 from dataclasses import replace
 
-from airflow_abs.exchange.records.paths import JobFolder, uri_for_spark
+from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.server_record import RunServer, delete_start, prepare_start, read_server, write_server
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.hooks.spark_application import ServerSubmitHook, is_active

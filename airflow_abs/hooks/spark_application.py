@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
-from airflow_abs.exchange.records.paths import uri_for_spark
+from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.spark.connect.protocol import pyspark_folder
 from airflow_abs.spark.errors import ConnectServerUnreachableError

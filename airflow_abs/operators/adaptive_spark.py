@@ -59,6 +59,8 @@ class AdaptiveSparkOperator(OrderedVertex):
             so and does nothing else that needs all rows of a key: then a hot key may be spread over several subtasks.
         deterministic: False if the transform gives other rows when it runs again on the same input: then lost output is
             not recomputed, and the run fails instead.
+        per_subtask: True if what the transform makes of a subtask's part is wanted as it is (a partial total, some rows
+            of each): then `plan` asks for no proof that all parts together are the result for the whole.
 
     Raises:
         JobGraphError: outside of a job; or the transform's parameters do not match the inputs.
@@ -80,6 +82,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         spark_conf: Mapping[str, Any] | None = None,
         join: str | None = None,
         deterministic: bool = True,
+        per_subtask: bool = False,
         **task_kwargs: Any,
     ) -> None:
         super().__init__()
@@ -96,6 +99,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         self.spark_conf = dict(spark_conf or {})
         self.join = join
         self.deterministic = deterministic
+        self.per_subtask = per_subtask
         self.task_kwargs = task_kwargs
         self._check_inputs()
         self._check_join()

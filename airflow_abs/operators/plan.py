@@ -14,7 +14,7 @@ from airflow_abs.operators.job_task import JobTask
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 
@@ -59,8 +59,8 @@ class PlanOperator(JobTask):
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.hooks.storage import open_path
-        from airflow_abs.spark.compile.planning import plan_job
         from airflow_abs.spark.connect.session import open_session
+        from airflow_abs.spark.planning import plan_job
 
         folder = self.folder(context)
         endpoint = self.spark_hook(context).get_endpoint()

@@ -14,7 +14,7 @@ from airflow_abs.operators.job_task import JobTask
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.exchange.records.server_record import RunServer
     from airflow_abs.hooks.ephemeral import Ephemeral
     from airflow_abs.hooks.spark_application import ServerSubmitHook

@@ -141,17 +141,7 @@ class RunSubtaskOperator(JobTask):
             return await run.run(endpoint)
 
     def _describe(self, context: Context) -> SubtaskRun:
-        return SubtaskRun.of(
-            context["ti"],
-            conn_id=self.conn_id,
-            exchange=self.exchange,
-            job=self.job,
-            region=self.region,
-            subtask=self.subtask,
-            stall_after=self.stall_after,
-            began=time.time(),
-            ephemeral=self.ephemeral,
-        )
+        return SubtaskRun.of(context["ti"], self, self.subtask, began=time.time())
 
     def _seconds_left(self) -> float | None:
         """The triggerer does not know `execution_timeout`; what the worker used of it is gone."""

@@ -11,8 +11,8 @@ from threading import Lock
 from typing import Any
 
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.runs.run_json import run_to_json
 from airflow_abs.exchange.runs.run_reading import read_committed, read_decisions, read_run
 from airflow_abs.exchange.storage.locations import ExchangePath

@@ -11,13 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from airflow_abs.core.decide.ranges import IndexRange
+from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.spark.connect.protocol import protos
 
 Relation = Any
 """A `pyspark.sql.connect.proto.Relation`."""
-
-SUBPARTITION = "__subpartition"
-"""The column of an exchange file that says which subpartition a row belongs to."""
 
 # Without it a flipped bit is wrong data; with it, an error.
 _CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
@@ -76,9 +74,11 @@ def read_result(
     relation = read_files(paths, file_format="parquet", schema=_with_subpartition(schema), options=_CHECKED)
     if subpartitions is not None:
         start, stop = subpartitions.start, subpartitions.stop
-        without = "".join(f" AND {SUBPARTITION} <> {number}" for number in sorted(left_out))
-        relation = filter_rows(relation, f"{SUBPARTITION} >= {start} AND {SUBPARTITION} < {stop}{without}")
-    return drop_column(relation, SUBPARTITION)
+        without = "".join(f" AND {SUBPARTITION_COLUMN} <> {number}" for number in sorted(left_out))
+        relation = filter_rows(
+            relation, f"{SUBPARTITION_COLUMN} >= {start} AND {SUBPARTITION_COLUMN} < {stop}{without}"
+        )
+    return drop_column(relation, SUBPARTITION_COLUMN)
 
 
 def placeholder_relation(name: str, schema: str) -> Relation:
@@ -128,11 +128,11 @@ def coalesce(relation: Relation, partitions: int) -> Relation:
 def add_subpartition(relation: Relation, expression: str) -> Relation:
     """Add the subpartition column and sort each Spark partition by it, so that a range is a run of pages."""
     proto = protos()
-    column = proto.Expression.Alias(expr=sql_expression(expression), name=[SUBPARTITION])
+    column = proto.Expression.Alias(expr=sql_expression(expression), name=[SUBPARTITION_COLUMN])
     numbered = proto.Relation(with_columns=proto.WithColumns(input=relation, aliases=[column]))
     order = proto.Expression.SortOrder(
         child=proto.Expression(
-            unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=SUBPARTITION)
+            unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=SUBPARTITION_COLUMN)
         ),
         direction=proto.Expression.SortOrder.SORT_DIRECTION_ASCENDING,
         null_ordering=proto.Expression.SortOrder.SORT_NULLS_FIRST,
@@ -194,6 +194,6 @@ def _with_subpartition(schema: str) -> str:
     fields = json.loads(schema)
     fields["fields"] = [
         *fields["fields"],
-        {"name": SUBPARTITION, "type": "integer", "nullable": True, "metadata": {}},
+        {"name": SUBPARTITION_COLUMN, "type": "integer", "nullable": True, "metadata": {}},
     ]
     return json.dumps(fields)

@@ -88,11 +88,10 @@ def find_joins(relation: Relation) -> list[tuple[JoinType | None, Relation, Rela
 
 def find_session_bound(relation: Relation) -> str | None:
     """What in the plan only its own session can read, in words; None if a new session can run it."""
-    for message in messages_of(relation):
-        if message.DESCRIPTOR.name == "Relation":
-            found = _SESSION_BOUND.get(message.WhichOneof("rel_type") or "")
-            if found:
-                return found
+    for message in relations_in(relation):
+        found = _SESSION_BOUND.get(message.WhichOneof("rel_type") or "")
+        if found:
+            return found
     return None
 
 
@@ -102,19 +101,29 @@ def _aliases(relation: Relation) -> Iterator[Any]:
             yield message
 
 
+def relations_in(relation: Relation) -> Iterator[Any]:
+    """Every relation below, itself included, those in expressions too."""
+    return (message for message in messages_of(relation) if message.DESCRIPTOR.name == "Relation")
+
+
 def messages_of(root: Any) -> Iterator[Any]:
     """Every message below `root`, itself first; iterative, because user plans can be deeper than Python's stack."""
     waiting = [root]
     while waiting:
         message = waiting.pop()
         yield message
-        for descriptor, value in message.ListFields():
-            if descriptor.type != descriptor.TYPE_MESSAGE:
-                continue
-            if descriptor.message_type.GetOptions().map_entry:
-                if descriptor.message_type.fields_by_name["value"].type == descriptor.TYPE_MESSAGE:
-                    waiting.extend(value.values())
-            elif hasattr(value, "DESCRIPTOR"):
-                waiting.append(value)
-            else:
-                waiting.extend(value)
+        waiting.extend(messages_below(message))
+
+
+def messages_below(message: Any) -> Iterator[Any]:
+    """The messages that a message holds directly."""
+    for descriptor, value in message.ListFields():
+        if descriptor.type != descriptor.TYPE_MESSAGE:
+            continue
+        if descriptor.message_type.GetOptions().map_entry:
+            if descriptor.message_type.fields_by_name["value"].type == descriptor.TYPE_MESSAGE:
+                yield from value.values()
+        elif hasattr(value, "DESCRIPTOR"):
+            yield value
+        else:
+            yield from value

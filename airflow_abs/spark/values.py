@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.non_repeatable import Repeatability, find_non_repeatable
 from airflow_abs.spark.relations import Relation, rename_columns
 from airflow_abs.spark.sql_calls import rewrite_calls, rewrite_keywords
 from airflow_abs.spark.template import may_shuffle, messages_of
@@ -35,40 +35,16 @@ _SUBTASK_BIT, _PIECE_BIT = 53, 47
 _MOST_SUBTASKS, _MOST_PIECES = 1024, 64
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """What a plan takes from elsewhere than its rows."""
-
-    random: bool
-    row_numbers: bool
-    times: bool
-
-    @property
-    def differ_by_subtask(self) -> bool:
-        return self.random or self.row_numbers
-
-
-def find_values(relation: Relation) -> Values:
-    """Which of them the plan holds, as functions or in SQL text."""
-    seen: set[str] = set()
-
-    def note(name: str, arguments: Sequence[str]) -> None:
-        # unix_timestamp(x) reads its argument
-        if not (name == "unix_timestamp" and arguments):
-            seen.add(name)
-
-    for function in _functions(relation):
-        note(function.function_name.lower(), [""] * len(function.arguments))
-    for owner, field in _texts(relation):
-        text = getattr(owner, field)
-        rewrite_calls(text, {*_SEEDED, _ROW_NUMBER, *_TIMES}, note)
-        rewrite_keywords(text, _BARE_TIMES, note)
-    return Values(bool(seen & _SEEDED.keys()), _ROW_NUMBER in seen, bool(seen.intersection(_TIMES)))
-
-
 def is_repeatable(relation: Relation) -> bool:
-    """Whether the same input gives the same values again: they follow the order of rows, which a shuffle changes."""
-    return not (find_values(relation).differ_by_subtask and may_shuffle(relation))
+    """Whether the same input gives the same values again.
+
+    Random values and row numbers follow the order of rows, which a shuffle changes; a Python function says itself
+    whether it is deterministic. `relation` has its times fixed.
+    """
+    kinds = {value.kind for value in find_non_repeatable(relation)}
+    if kinds & {Repeatability.PYTHON, Repeatability.TIME}:
+        return False
+    return not (kinds & {Repeatability.RANDOM, Repeatability.ROW_NUMBER} and may_shuffle(relation))
 
 
 def fix_values(relation: Relation, columns: Sequence[str], now: datetime, new_seed: Callable[[], int]) -> Relation:
@@ -186,12 +162,6 @@ def _replace_functions(relation: Relation, replace: Callable[[Any], Any]) -> Non
         replaced = replace(expression.unresolved_function)
         if replaced is not None:
             expression.CopyFrom(replaced)
-
-
-def _functions(relation: Relation) -> Iterator[Any]:
-    for message in messages_of(relation):
-        if message.DESCRIPTOR.name == "UnresolvedFunction":
-            yield message
 
 
 def _texts(relation: Relation) -> Iterator[tuple[Any, str]]:

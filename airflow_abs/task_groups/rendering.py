@@ -162,6 +162,7 @@ class _Rendering:
             options={
                 **self.settings.options(),
                 "nondeterministic": [vertex.task_id for vertex in vertices if not vertex.deterministic],
+                "per_subtask": [vertex.task_id for vertex in vertices if vertex.per_subtask],
             },
             **self.head,
         )

@@ -14,7 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_abs.core.slots.admission import Admission, advise_bound, exceeds_slots
 from airflow_abs.core.wording import format_bytes
 from airflow_abs.exchange.errors import ExchangeError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.subtask import error_to_json
 from airflow_abs.triggers.task_end import succeed

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from airflow_abs.core.decide.region_decision import RegionDecision
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.recovery_claim import list_claims
 from airflow_abs.exchange.runs.run_view import RegionView, RunView
 

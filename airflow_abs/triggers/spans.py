@@ -6,19 +6,40 @@ attributes are in docs/seeing-a-run.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_abs.core.decide.region_decision import RegionDecision
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.settings import SECTION as PREFIX
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from airflow_abs.exchange.records.manifest import Manifest
-    from airflow_abs.triggers.subtask import SubtaskRun
+
+
+class SubtaskTry(Protocol):
+    """What a span says of one try of a subtask; `triggers/subtask.py` has one."""
+
+    @property
+    def dag_id(self) -> str: ...
+
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def job(self) -> str: ...
+
+    @property
+    def region(self) -> str: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def subtask(self) -> Mapping[str, Any]: ...
 
 
 @contextmanager
@@ -43,7 +64,7 @@ def describe_decided(span: Span, decision: RegionDecision) -> None:
 
 
 @contextmanager
-def subtask_span(run: SubtaskRun, began: float) -> Iterator[Span]:
+def subtask_span(run: SubtaskTry, began: float) -> Iterator[Span]:
     """One span for a try of a subtask, from `began` (epoch seconds), also if another process ends it.
 
     Who is cancelled or overtaken leaves it to another process: that is no end, so there is no span of it.

@@ -126,16 +126,7 @@ class StartSubtaskTrigger(BaseTrigger):
 
     def _describe(self) -> SubtaskRun:
         instance: Any = self.task_instance
-        return SubtaskRun.of(
-            instance,
-            conn_id=self.conn_id,
-            exchange=self.exchange,
-            job=self.job,
-            region=self.region,
-            subtask={"index": instance.map_index},
-            stall_after=self.stall_after,
-            ephemeral=self.ephemeral,
-        )
+        return SubtaskRun.of(instance, self, {"index": instance.map_index})
 
     def _deadline(self, start: _Start) -> float | None:
         if self.execution_timeout is None:

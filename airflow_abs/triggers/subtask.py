@@ -7,11 +7,11 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.task_end import succeed
 
@@ -27,6 +27,17 @@ log = logging.getLogger(__name__)
 _SETTLED_SECONDS = 8.0
 _PROGRESS_SECONDS = 5.0
 _AWAY_SECONDS = 30.0
+
+
+class SubtaskTask(Protocol):
+    """What describes the subtasks of a region alike in their operator and in their trigger."""
+
+    conn_id: str
+    exchange: str
+    job: str
+    region: str
+    stall_after: float
+    ephemeral: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +62,22 @@ class SubtaskRun:
     ephemeral: bool = False
 
     @classmethod
-    def of(cls, instance: Any, **values: Any) -> SubtaskRun:
-        """The try that a task instance is at, as worker or triggerer know it; `values` are the other fields."""
+    def of(cls, instance: Any, task: SubtaskTask, subtask: Mapping[str, Any], began: float | None = None) -> SubtaskRun:
+        """The try that a task instance is at, as worker or triggerer know it."""
         return cls(
+            conn_id=task.conn_id,
+            exchange=task.exchange,
+            job=task.job,
+            region=task.region,
+            stall_after=task.stall_after,
+            ephemeral=task.ephemeral,
             dag_id=instance.dag_id,
             run_id=instance.run_id,
             task_id=instance.task_id,
             map_index=-1 if instance.map_index is None else instance.map_index,
             attempt=instance.try_number,
-            **values,
+            subtask=subtask,
+            began=began,
         )
 
     def to_json(self) -> dict[str, Any]:

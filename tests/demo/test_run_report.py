@@ -7,8 +7,8 @@ from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.demo.airflow_api import SubtaskState
 from airflow_abs.demo.run_report import RunReport, VertexReport, lines_of_fan_out, lines_of_run, read_vertices
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
 from airflow_abs.exchange.storage.whole_files import write_json
 

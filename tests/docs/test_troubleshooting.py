@@ -19,7 +19,7 @@ VARIABLE = "…"
 INTERNAL_TYPES = {"NotParquetError", "ThriftError", "EOFError", "IndexError", "OSError", "AttributeError"}
 INTERNAL_MODULES = {
     "exchange/sources/glob_pattern.py",  # told as "source ...: <this>; escape it with a backslash or close it"
-    "exchange/records/paths.py",
+    "exchange/paths.py",
     "exchange/storage/locations.py",
 }
 # Values are checked by settings before they get to the core; a command's messages are read where they are typed.

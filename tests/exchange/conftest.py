@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.locations import ExchangePath
 from tests.s3_server import S3Server
 

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import ResultFile, read_manifest
-from airflow_abs.exchange.records.paths import JobFolder
 
 
 def delete(path: Path, file: ResultFile, chance: random.Random) -> None:

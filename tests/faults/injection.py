@@ -14,8 +14,8 @@ from pathlib import Path
 
 from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.storage.whole_files import read_json
 from airflow_abs.spark.server.embedded import embedded_status
 from tests.faults.damage import DAMAGES

@@ -24,7 +24,7 @@ from pathlib import Path
 import duckdb
 
 from airflow_abs.demo.services import AirflowServices
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.recovery_claim import list_claims
 from tests.faults.injection import Fault, Injector
 from tests.faults.pipeline import answer, make_lake

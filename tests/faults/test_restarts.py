@@ -16,7 +16,8 @@ from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.exchange.records.manifest import read_manifest
 from airflow_abs.exchange.records.tries import TryRecord, end_try, read_try, write_try
 from airflow_abs.spark.connect.connection import Connection, open_connection
-from airflow_abs.spark.connect.operations import Operation, execute_operation
+from airflow_abs.spark.connect.execute import execute_operation
+from airflow_abs.spark.connect.operations import Operation
 from airflow_abs.spark.errors import SubtaskOutOfMemoryError, UnsplittableMemoryError, UserCodeError
 from airflow_abs.spark.run.execution import AttemptExecution
 from airflow_abs.spark.run.subtask import SubtaskAttempt, interrupt_subtask, run_subtask
@@ -271,7 +272,7 @@ def test_a_producer_that_was_decided_anew_is_not_read_by_an_old_decision(
 
 
 def test_ending_a_try_is_what_the_next_one_sees(tmp_path: Path) -> None:
-    from airflow_abs.exchange.records.paths import JobFolder
+    from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.exchange.records.tries import begin_try
 
     folder = JobFolder(tmp_path, "dag", "run", "job")

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from airflow_abs.demo.services import AirflowServices
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import read_decision
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from tests.faults.conftest import SECONDS, SUBTASKS, wait_until
 from tests.faults.pipeline import answer

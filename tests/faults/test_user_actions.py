@@ -14,6 +14,7 @@ from airflow_abs.demo.airflow_api import AirflowApiError
 from airflow_abs.demo.services import AirflowServices
 from tests.faults.conftest import SECONDS, STOP_SECONDS, wait_until
 from tests.faults.spark_events import ended_operations, operations, running_tasks
+from tests.task_instances import clear_task
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -107,7 +108,7 @@ def test_clearing_a_running_subtask_stops_it_alone_clearing_the_run_stops_all_an
     run = Running(airflow, folder, "cleared")
     run.start(4)
     started = run.await_in_flight(2)
-    airflow.api.clear("few", run.run_id, RUN, map_index=0)
+    clear_task(airflow.api, "few", run.run_id, RUN, map_index=0)
     wait_until(lambda: len(started & run.ended()) == 1, STOP_SECONDS)
     (other,) = started - run.ended()
     again = run.await_in_flight(3, tries=(2, 1))

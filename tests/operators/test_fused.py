@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.operators.decide import DecideOperator

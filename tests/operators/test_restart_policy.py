@@ -12,7 +12,7 @@ from airflow.sdk.definitions.retry_policy import RetryAction, RetryDecision
 
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.exchange.errors import DamagedFileError, ExchangeUnreachableError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.tries import TryRecord, write_try
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy, decide_restart
 from airflow_abs.operators.restart_strategy import (

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowRescheduleException
 
 from airflow_abs import Ephemeral
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.server_record import RunServer, read_server
 from airflow_abs.operators import run_server
 from airflow_abs.operators.release import ReleaseOperator

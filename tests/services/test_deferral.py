@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 SECONDS = 500.0
 FILES = 3
-ROWS_PER_FILE = 60  # 6 s each
+ROWS_PER_FILE = 25  # 2.5 s each: they are handed over after one
 DERIVED = 5
 STARTED = "org.apache.spark.sql.connect.service.SparkListenerConnectOperationStarted"
 

@@ -1,4 +1,4 @@
-"""The command `airflow-abs demo` as a user runs it."""
+"""The command `airflow-abs demo` as a user runs it: from an installed wheel, in a folder of the user's own."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from tests.installed_wheel import InstalledWheel
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 SECONDS = 500.0
 
 
-def demo(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def demo(wheel: InstalledWheel, folder: Path, *arguments: str) -> subprocess.Popen[str]:
     """The command in a session of its own, with `folder` as its place for temporary files."""
     return subprocess.Popen(
-        [sys.executable, "-m", "airflow_abs.cli.main", "demo", "--scale", "0.01", *arguments],
+        [wheel.program, "demo", "--scale", "0.01", *arguments],
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "TMPDIR": str(folder)},
+        env=wheel.environment | {"TMPDIR": str(folder)},
         start_new_session=True,
     )
 
@@ -60,10 +62,10 @@ def assert_nothing_is_left(folder: Path) -> None:
     assert list(folder.glob("airflow-abs-demo-*")) == []
 
 
-def test_it_runs_verifies_tells_and_leaves_nothing(tmp_path: Path) -> None:
+def test_it_runs_verifies_tells_and_leaves_nothing(installed: InstalledWheel, tmp_path: Path) -> None:
     numbers = tmp_path / "numbers" / "demo.json"
     arguments = ["--dates", "2026-01-02", "--dag", "pipelined", "--json", str(numbers)]
-    with demo(tmp_path, *arguments) as process:
+    with demo(installed, tmp_path, *arguments) as process:
         said = process.communicate(timeout=SECONDS)[0]
     assert process.returncode == 0, said
     assert "pipelined, day 2026-01-02: 3 rows, equal to DuckDB's" in said
@@ -82,8 +84,10 @@ def test_it_runs_verifies_tells_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
-def test_nothing_is_left_of_an_interrupted_demo(number: signal.Signals, status: int, tmp_path: Path) -> None:
-    with demo(tmp_path, "--dates", "2026-01-01") as process:
+def test_nothing_is_left_of_an_interrupted_demo(
+    number: signal.Signals, status: int, installed: InstalledWheel, tmp_path: Path
+) -> None:
+    with demo(installed, tmp_path, "--dates", "2026-01-01") as process:
         read_until(process, "0/11 tasks" if number == signal.SIGINT else "Airflow: api-server")
         process.send_signal(number)
         said = process.communicate(timeout=SECONDS)[0]

@@ -14,12 +14,13 @@ import pytest
 
 from airflow_abs import Ephemeral
 from airflow_abs.demo.services import AirflowServices
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.server_record import read_server
 from airflow_abs.operators.run_server import StartServerOperator
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import derive_token
 from tests.standalone import RUN_CONNECTION, RUN_SECRET, Standalone, started
+from tests.task_instances import clear_task, read_xcom, wait_for_task
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -38,12 +39,6 @@ def tries(airflow: AirflowServices, run_id: str) -> dict[str, tuple[str | None, 
     return {each.task_id.removeprefix("job."): (each.state, each.try_number) for each in found}
 
 
-def clear_with_downstream(airflow: AirflowServices, run_id: str, task_id: str) -> None:
-    body = {"dag_run_id": run_id, "task_ids": [task_id], "dry_run": False, "only_failed": False}
-    more = {"include_downstream": True, "reset_dag_runs": True}
-    airflow.api.request("POST", f"/dags/{DAG}/clearTaskInstances", json=body | more)
-
-
 def readable(*folders: Path) -> str:
     """What somebody else could read: command lines, the exchange, the logs of tasks."""
     lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
@@ -60,11 +55,11 @@ def test_the_server_ends_with_a_failed_run_and_what_is_cleared_brings_a_new_one(
     refused.touch()
     airflow.api.wait_for_dag(DAG, SECONDS)
     run_id = airflow.api.trigger_run(DAG, datetime(2026, 6, 1, tzinfo=UTC), {"refused": str(refused)})
-    airflow.api.wait_for_task(DAG, run_id, "job.numbers.run", {"success"}, SECONDS, map_index=0)
+    wait_for_task(airflow.api, DAG, run_id, "job.numbers.run", {"success"}, SECONDS, map_index=0)
     run = JobFolder(folder / "exchange", DAG, run_id, "job")
     server = read_server(run)
     assert server is not None
-    assert airflow.api.xcom(DAG, run_id, "job.start_server")["application"] == server.application
+    assert read_xcom(airflow.api, DAG, run_id, "job.start_server")["application"] == server.application
     assert derive_token(RUN_SECRET, server.key) not in readable(folder / "exchange", folder / "airflow" / "logs")
     (log,) = run.start_path(server.key).glob("app-*")
     assert log.stat().st_size < 10_000  # it says where the server is, and little else of what happened since
@@ -78,7 +73,7 @@ def test_the_server_ends_with_a_failed_run_and_what_is_cleared_brings_a_new_one(
     assert tries(airflow, run_id) == once | dict.fromkeys(ends, ("success", 1)) | first
 
     refused.unlink()
-    clear_with_downstream(airflow, run_id, "job.total.run")
+    clear_task(airflow.api, DAG, run_id, "job.total.run", downstream=True)
     assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "success"
     assert duckdb.sql(f"SELECT * FROM '{folder}/mart/own_server/*.parquet'").fetchall() == [(4950,)]
     assert cluster.drivers() == []

@@ -16,6 +16,7 @@ import pytest
 
 from airflow_abs.demo.airflow_api import SubtaskState
 from airflow_abs.demo.services import AirflowServices
+from tests.task_instances import mark_task
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -128,11 +129,11 @@ def test_what_somebody_marks_failed_is_stopped_on_spark_or_never_starts(
     run_id = airflow.api.trigger_run(DAG, datetime(2026, 5, 4, tzinfo=UTC), run_id="marked")
     wait_for(lambda: bool(started(events) - before), SECONDS)
     for index in reversed(range(FILES)):
-        airflow.api.set_task_state(DAG, run_id, RUN, "failed", map_index=index)
+        mark_task(airflow.api, DAG, run_id, RUN, "failed", map_index=index)
     assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "failed"
     new = started(events) - before
     ended = lambda: {each for each, what, _ in operations(events) if what in ("Canceled", "Finished", "Failed")}  # noqa: E731
-    wait_for(lambda: set(new) <= ended(), 30)
+    wait_for(lambda: set(new) <= ended(), SECONDS)
     assert len(new) < FILES
 
 

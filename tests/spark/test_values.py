@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_abs.spark.values import Values, find_values, fix_values, is_repeatable, mix_in_subtask
+from airflow_abs.spark.values import fix_values, is_repeatable, mix_in_subtask
 
 pytestmark = pytest.mark.spark
 
@@ -116,7 +116,6 @@ def test_a_column_of_that_name_stays_a_column(session: Any) -> None:
 def test_a_plan_without_such_values_stays_as_it_is(session: Any) -> None:
     fixed, columns = build(session, lambda rows, f: rows.selectExpr("id", "'uuid()' AS text"))
     assert mix_in_subtask(fixed, columns, 4) is fixed
-    assert find_values(fixed) == Values(random=False, row_numbers=False, times=False)
 
 
 def test_random_values_behind_a_shuffle_cannot_be_had_again(session: Any) -> None:

@@ -17,8 +17,8 @@ from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from testbed.folder import LOOPBACK
 from testbed.processes import ClusterProcesses
 from testbed.spread import has_all_executors, read_spread
-from testbed.topology_place import TRIGGERERS, WORKERS, Place
-from testbed.topology_spark import WORKER_CORES, spark_worker
+from testbed.topology.place import TRIGGERERS, WORKERS, Place
+from testbed.topology.spark import WORKER_CORES, spark_worker
 from tests.testbed.holders import holders_of_triggers
 
 ADDED = "spark-worker-3"

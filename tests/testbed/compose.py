@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.topology import services
-from testbed.topology_place import OUR_IMAGE, PORTS, SECRETS, WRITTEN, Place, Service
+from testbed.topology.place import OUR_IMAGE, PORTS, SECRETS, WRITTEN, Place, Service
+from testbed.topology.services import services
 
 SECRETS_HINT = "run `make secrets` first"
 # Folder of a place: what it is on the host (a path, or the name of a volume).

@@ -27,12 +27,13 @@ from airflow_abs.demo.airflow_api import ENDED, AirflowApi, AirflowApiError
 from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.oracle import verify
 from testbed.folder import place_of
-from testbed.topology import services
-from testbed.topology_place import WORKERS
+from testbed.topology.place import WORKERS
+from testbed.topology.services import services
+from tests.task_instances import wait_for_task
 from tests.testbed.compose import compose_place
 from tests.testbed.holders import holders_of_triggers
 
-pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
 DAY = date(2026, 1, 2)
@@ -45,8 +46,8 @@ SETTINGS = {"TRIGGERER__JOB_HEARTBEAT_SEC": "1", "TRIGGERER__TRIGGERER_HEALTH_CH
 
 
 def cluster(action: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "airflow_abs.cli.main", "cluster", action, "--folder", str(folder), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    command = [sys.executable, "-m", "testbed", "cluster", action, "--folder", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, cwd=ROOT)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +186,7 @@ def start_slow_run(api: AirflowApi, folder: Path, day: int) -> str:
     api.wait_for_dag("slow", SECONDS)
     run_id = api.trigger_run("slow", datetime(2026, 3, day, tzinfo=UTC))
     for index in range(FILES):
-        api.wait_for_task("slow", run_id, "job.numbers.run", {"deferred"}, SECONDS, map_index=index)
+        wait_for_task(api, "slow", run_id, "job.numbers.run", {"deferred"}, SECONDS, map_index=index)
     return run_id
 
 

@@ -11,8 +11,8 @@ import yaml
 
 from testbed.connect_proxy import proxy_configuration
 from testbed.secrets import ensure_secrets
-from testbed.topology import services
-from testbed.topology_place import SECRETS
+from testbed.topology.place import SECRETS
+from testbed.topology.services import services
 from tests.testbed.compose import SECRETS_HINT, compose_place, compose_services
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +73,7 @@ def test_what_is_awaited_healthy_has_a_health_check_and_what_is_awaited_done_end
             assert (other["restart"] == "no") == (condition["condition"] != "service_healthy"), (name, dependency)
 
 
+@pytest.mark.openssl
 def test_every_network_and_volume_is_declared_and_every_mounted_file_is_there(
     compose: dict[str, Any], tmp_path: Path
 ) -> None:

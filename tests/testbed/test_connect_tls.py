@@ -16,10 +16,10 @@ import pytest
 from airflow_abs.demo.bound_child import start_bound, stop_group
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from testbed.connect_proxy import proxy_configuration
-from testbed.folder import search_path
+from testbed.host import search_path
 from testbed.secrets import make_certificate
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 
 # gRPC reads whom it trusts once per process: every question is asked by a process of its own.
 PROBE = """

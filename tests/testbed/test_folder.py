@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.cli.main import main
 from testbed import folder as cluster_folder
-from testbed.folder import LOOPBACK, ClusterError, check_host, prepare_folder, search_path
-from testbed.topology import services
-from testbed.topology_place import PORTS
+from testbed.__main__ import main
+from testbed.folder import LOOPBACK, ClusterError, check_host, prepare_folder
+from testbed.host import search_path
+from testbed.topology.place import PORTS
+from testbed.topology.services import services
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ def open_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cluster"
 
 
+@pytest.mark.openssl
 def test_a_place_is_on_loopback_with_ports_of_its_own(open_folder: Path) -> None:
     place = prepare_folder(open_folder, Path("/dags"))
     assert (place.bind, set(place.hosts.values())) == (LOOPBACK, {LOOPBACK})
@@ -30,6 +32,7 @@ def test_a_place_is_on_loopback_with_ports_of_its_own(open_folder: Path) -> None
     assert f"listen {LOOPBACK}:{place.ports['connect-tls']} ssl" in (open_folder / "config/nginx.conf").read_text()
 
 
+@pytest.mark.openssl
 def test_no_secret_is_on_a_command_line(open_folder: Path) -> None:
     place = prepare_folder(open_folder, Path("/dags"))
     words = [word for service in services(place).values() for word in (*service.command, *service.health)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from testbed.secrets import ClusterSecretsError, ensure_secrets, make_certificate
-from testbed.topology_place import SECRETS
+from testbed.topology.place import SECRETS
 
 
 def mode(path: Path) -> int:
@@ -22,6 +22,7 @@ def openssl(*arguments: str) -> str:
     return subprocess.run(["openssl", *arguments], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.openssl
 def test_every_secret_is_random_and_needs_no_quoting(tmp_path: Path) -> None:
     first = ensure_secrets(tmp_path / "a" / ".env", tmp_path / "a" / "secrets", ("localhost",))
     second = ensure_secrets(tmp_path / "b" / ".env", tmp_path / "b" / "secrets", ("localhost",))
@@ -31,6 +32,7 @@ def test_every_secret_is_random_and_needs_no_quoting(tmp_path: Path) -> None:
     assert all(len(bytes.fromhex(value)) == 32 for value in first.values())
 
 
+@pytest.mark.openssl
 def test_what_is_there_is_kept(tmp_path: Path) -> None:
     first = ensure_secrets(tmp_path / ".env", tmp_path / "secrets", ("localhost",))
     key = (tmp_path / "secrets" / "connect.key").read_text()
@@ -38,6 +40,7 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "secrets" / "connect.key").read_text() == key
 
 
+@pytest.mark.openssl
 def test_only_this_user_reads_them_and_redis_gets_no_more_than_a_hash(tmp_path: Path) -> None:
     values = ensure_secrets(tmp_path / ".env", tmp_path / "secrets", ("localhost",))
     assert mode(tmp_path / ".env") == 0o600
@@ -57,6 +60,7 @@ def test_a_missing_variable_is_named_with_its_file(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.openssl
 def test_the_certificate_is_for_its_hosts_signed_by_an_authority_whose_key_is_gone(tmp_path: Path) -> None:
     make_certificate(tmp_path, ("connect-tls", "127.0.0.1"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.crt", "connect.crt", "connect.key"]

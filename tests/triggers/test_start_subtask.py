@@ -14,7 +14,7 @@ from airflow.triggers.base import TaskSuccessEvent
 
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.exchange.errors import StaleManifestError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.records.tries import TryRecord, read_try, write_try
 from airflow_abs.exchange.storage.whole_files import write_json

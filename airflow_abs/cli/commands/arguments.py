@@ -129,7 +129,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     from airflow_abs.cli.commands.replay import show_replay
-    from airflow_abs.core.decide.replay_options import ReplayOptions
+    from airflow_abs.core.simulate.replay_options import ReplayOptions
 
     chosen = ReplayOptions(options.target_bytes, options.min_parallelism, options.max_parallelism, options.strategy)
     return show_replay(options.name, options.exchange, chosen, as_json=options.json)
@@ -137,7 +137,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     from airflow_abs.cli.commands.simulate import SimulateOptions, show_simulation
-    from airflow_abs.core.decide.replay_options import ReplayOptions
+    from airflow_abs.core.simulate.replay_options import ReplayOptions
     from airflow_abs.core.simulate.simulation import Scenario
 
     scenario = Scenario(

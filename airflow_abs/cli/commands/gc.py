@@ -6,7 +6,7 @@ import re
 import time
 
 from airflow_abs.core.wording import format_bytes, format_count
-from airflow_abs.exchange.records.paths import escape
+from airflow_abs.exchange.paths import escape
 from airflow_abs.exchange.runs.cleaning import ExpiredJob, delete_expired, find_expired
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_abs.cli.commands.runs import find_folders
 from airflow_abs.cli.output.tables import Block, Column, Table, show
-from airflow_abs.core.decide.replay_options import ReplayOptions
+from airflow_abs.core.simulate.replay_options import ReplayOptions
 from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.exchange.runs.replayed import Replayed, replay_run
 from airflow_abs.exchange.runs.run_reading import read_decisions

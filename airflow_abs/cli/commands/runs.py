@@ -9,7 +9,7 @@ from typing import Any
 from airflow_abs.cli.commands.exchange_root import VARIABLE, find_exchange, open_exchange, open_uri
 from airflow_abs.cli.output.tables import Column, Table, show
 from airflow_abs.exchange.errors import ExchangeError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.run_list import HeldRun, folder_of, list_runs
 from airflow_abs.exchange.runs.run_reading import read_decisions
 from airflow_abs.exchange.storage.locations import ExchangePath

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 
 from airflow_abs.core.decide.region_decision import BlockingInput, SourceInput
 from airflow_abs.core.decide.region_inputs import RegionOptions
-from airflow_abs.core.decide.replay_options import ReplayOptions
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedRegion, RecordedResult
+from airflow_abs.core.simulate.replay_options import ReplayOptions
 from airflow_abs.core.simulate.scaled_bytes import grow_files, regrid, respread_files, scale_size, spread_over_producers
 from airflow_abs.core.wording import format_bytes
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from airflow_abs.exchange.errors import CommitError, DamagedFileError, MissingFileError
+from airflow_abs.exchange.paths import escape
 from airflow_abs.exchange.publish.lock import hold_local_lock
 from airflow_abs.exchange.publish.record import (
     OWN_NAMES,
@@ -32,7 +33,6 @@ from airflow_abs.exchange.publish.record import (
     is_data_file,
     plan_publication,
 )
-from airflow_abs.exchange.records.paths import escape
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_json, sync_folder, write_json
 

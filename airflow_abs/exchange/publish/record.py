@@ -10,12 +10,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from airflow_abs.exchange.errors import TargetExistsError
-from airflow_abs.exchange.records.json_fields import JsonFields
+from airflow_abs.exchange.paths import JobFolder, is_hidden
 from airflow_abs.exchange.records.manifest import Manifest
-from airflow_abs.exchange.records.paths import JobFolder, is_hidden
+from airflow_abs.exchange.records.reading import Count, as_record
+from airflow_abs.exchange.sources.files import WRITE_MODES, WriteMode
 from airflow_abs.exchange.storage.locations import ExchangePath
 
 RECORD_NAME = "_airflow_abs_commit"
@@ -23,8 +24,8 @@ SUCCESS_NAME = "_SUCCESS"
 INTENT_NAME = "_airflow_abs_intent"
 OWN_NAMES = frozenset({RECORD_NAME, SUCCESS_NAME, INTENT_NAME})
 
-CommitMode = Literal["overwrite", "append", "error"]
-MODES = ("overwrite", "append", "error")
+CommitMode = WriteMode
+MODES = WRITE_MODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class PublishedFile:
     """A file in the target; `name` is relative to it, `staged` is what it was called in the exchange."""
 
     name: str
-    bytes: int
-    rows: int
+    bytes: Count
+    rows: Count
     staged: str = ""
 
 
@@ -71,8 +72,7 @@ class CommitRecord:
     @staticmethod
     def from_json(payload: Mapping[str, Any], *, where: str) -> CommitRecord:
         """Build and check a record; a DamagedFileError names the first field that is wrong."""
-        entries = JsonFields(payload, where, where).objects("entries")
-        return CommitRecord(tuple(_entry(entry) for entry in entries))
+        return as_record(payload, CommitRecord, where=where, required=("entries",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,19 +169,3 @@ def _extension(name: str) -> str:
     """`.snappy.parquet` of `part-00000-<uuid>-c000.snappy.parquet`."""
     _, dot, extension = PurePosixPath(name).name.partition(".")
     return f"{dot}{extension}"
-
-
-def _entry(fields: JsonFields) -> CommitEntry:
-    return CommitEntry(
-        identity=fields.text("identity"),
-        digest=fields.text("digest"),
-        files=tuple(
-            PublishedFile(
-                name=file.text("name"),
-                bytes=file.integer("bytes"),
-                rows=file.integer("rows"),
-                staged=file.text("staged") if "staged" in file.values else "",
-            )
-            for file in fields.objects("files")
-        ),
-    )

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publication import publish, staged_files
 from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.exchange.records.manifest import read_manifests
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import PlannedSink
 from airflow_abs.exchange.storage.locations import ExchangePath
 

@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from airflow_abs.core.decide.file_ranges import locate_files
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
-from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, SourceInput
 from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
-from airflow_abs.exchange.records.paths import JobFolder
-from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, region_options
+from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.splits import list_splits
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
@@ -82,20 +85,99 @@ class StoredDecision:
             **({"placements": {name: list(of) for name, of in self.placements.items()}} if self.placements else {}),
         }
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> StoredDecision:
-        files = {name: [SourceFile(path, size) for path, size in listed] for name, listed in value["files"].items()}
-        return cls(
-            plan=value["plan"],
-            decision=RegionDecision.from_json(value["decision"]),
-            files=files,
-            producers=value["producers"],
-            producer_decisions=value["producer_decisions"],
-            measured=value["measured"],
-            measured_by_producer=value.get("measured_by_producer", {}),
-            placements=value.get("placements", {}),
-            measured_at=value.get("measured_at"),
+    def as_measured(self, planned: PlannedInput) -> BlockingInput:
+        """Where only sums over the producer's subtasks decide, only they are recorded, and stand for the first one."""
+        if rows := self.measured_by_producer.get(planned.name):
+            return BlockingInput(planned.name, planned.partitioning, rows)
+        sizes = self.measured[planned.name]
+        nothing = [0] * len(sizes)
+        rows = [sizes, *[nothing] * (self.producers[planned.region] - 1)]
+        return BlockingInput(planned.name, planned.partitioning, rows)
+
+    def as_listed(self) -> list[SourceInput]:
+        """The files of its sources."""
+        return [SourceInput(name, [file.bytes for file in listed]) for name, listed in self.files.items()]
+
+    def check_fits(self, planned: PlannedRegion, where: str) -> None:
+        """That it was made of what the plan has for the region, and could be made again.
+
+        Raises:
+            DamagedFileError: it was not, or is not whole.
+        """
+        missing = [each.name for each in planned.inputs if each.name not in self.measured]
+        missing += [each.region for each in planned.inputs if each.region not in self.producers]
+        missing += [each.name for each in planned.sources if each.name not in self.files]
+        if missing:
+            refuse(where, f"it says nothing of {missing[0]!r}, which the plan has")
+        try:
+            inputs = RegionInputs(planned.name, tuple(map(self.as_measured, planned.inputs)), tuple(self.as_listed()))
+        except ValueError as error:
+            refuse(where, str(error))
+        for entry in inputs.blocking:
+            if entry.bytes_by_subpartition() != list(self.measured[entry.name]):
+                refuse(where, f"what was measured of {entry.name!r} by producer does not add up to its subpartitions")
+
+    @staticmethod
+    def from_json(payload: Mapping[str, Any], *, where: str) -> StoredDecision:
+        """Build and check a decision; a DamagedFileError names the first field that is wrong."""
+        fields = as_record(payload, _Fields, where=where)
+        stored = StoredDecision(
+            plan=fields.plan,
+            decision=_read_core_decision(fields.decision, where),
+            files={name: [SourceFile(path, size) for path, size in listed] for name, listed in fields.files.items()},
+            producers=fields.producers,
+            producer_decisions=fields.producer_decisions,
+            measured=fields.measured,
+            measured_by_producer=fields.measured_by_producer,
+            placements=fields.placements,
+            measured_at=fields.measured_at,
         )
+        if fields.producers.keys() != fields.producer_decisions.keys():
+            found, expected = sorted(fields.producer_decisions), sorted(fields.producers)
+            refuse(where, f"producer_decisions are of {found}, expected {expected}")
+        _check_splits(stored, where)
+        return stored
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """decision.json as it is stored."""
+
+    plan: str
+    decision: dict[str, Any]
+    files: dict[str, list[tuple[str, Count]]]
+    producers: dict[str, Positive]
+    producer_decisions: dict[str, str]
+    measured: dict[str, list[Count]]
+    measured_by_producer: dict[str, list[list[Count]]] = field(default_factory=dict)
+    placements: dict[str, list[str | None]] = field(default_factory=dict)
+    measured_at: Seconds | None = None
+
+
+def _read_core_decision(value: Mapping[str, Any], where: str) -> RegionDecision:
+    """The core reads what it wrote; whether that has the types which it declares is found out here."""
+    try:
+        decision = RegionDecision.from_json(value)
+    except ValueError as error:
+        refuse(where, str(error))
+    as_record(msgspec.to_builtins(decision), RegionDecision, where=where, part="decision: ")
+    if not 0 < len(decision.subtasks) == decision.parallelism:
+        refuse(where, f"it has {len(decision.subtasks)} subtasks at a parallelism of {decision.parallelism}")
+    return decision
+
+
+def _check_splits(stored: StoredDecision, where: str) -> None:
+    for subtask in stored.decision.subtasks:
+        if subtask.splits.keys() != stored.files.keys():
+            refuse(
+                where,
+                f"subtask {subtask.index} has splits of {sorted(subtask.splits)}, expected {sorted(stored.files)}",
+            )
+        for source, splits in subtask.splits.items():
+            if splits and not 0 <= min(splits) <= max(splits) < len(stored.files[source]):
+                refuse(
+                    where, f"subtask {subtask.index} reads splits of {source} outside [0, {len(stored.files[source])})"
+                )
 
 
 def decide_and_store(
@@ -182,24 +264,8 @@ def read_decision_and_digest(folder: JobFolder, region: str) -> tuple[StoredDeci
 
 @lru_cache(maxsize=32)
 def _parse(data: bytes, where: str) -> tuple[StoredDecision, str]:
-    stored = StoredDecision.from_json(decode_json(data, where=where))
+    stored = StoredDecision.from_json(decode_json(data, where=where), where=where)
     return stored, stored.digest
-
-
-def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
-    """The job's options as they bind one region."""
-    options = plan.options
-    return RegionOptions(
-        strategy=options["strategy"],
-        target_bytes=options["target_bytes"],
-        min_parallelism=min(options["min_parallelism"], region.subpartitions),
-        max_parallelism=region.subpartitions,
-        default_source_parallelism=options["default_source_parallelism"],
-        parallelism=region.parallelism,
-        slots=plan.slots,
-        single_subtask_reason=region.single_subtask_reason,
-        splittable=region.splittable,
-    )
 
 
 def _in_order(region: str, producer: str, reports: Sequence[SubtaskReport]) -> list[SubtaskReport]:

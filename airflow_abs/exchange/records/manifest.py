@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from airflow_abs.exchange.errors import MissingFileError, StaleManifestError
-from airflow_abs.exchange.records.json_fields import JsonFields
-from airflow_abs.exchange.records.paths import JobFolder, relative_parts
+from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError
+from airflow_abs.exchange.paths import JobFolder, relative_parts
+from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
 
@@ -40,11 +40,11 @@ class ResultFile:
     """
 
     path: str
-    bytes: int
-    rows: int
-    first: int
-    subpartition_bytes: tuple[int, ...]
-    tail_bytes: int = 0
+    bytes: Count
+    rows: Count
+    first: Count
+    subpartition_bytes: tuple[Count, ...]
+    tail_bytes: Count = 0
     tail_crc: str | None = None
 
     def bytes_in(self, subpartitions: SubpartitionRange) -> int:
@@ -65,7 +65,7 @@ class ResultManifest:
 
     format: str
     schema: str
-    subpartitions: int
+    subpartitions: Positive
     files: tuple[ResultFile, ...]
     checksum: str | None = None
     by_file: bool = False
@@ -94,16 +94,29 @@ class Manifest:
     """
 
     region: str
-    index: int
-    attempt: int
+    index: Count
+    attempt: Count
     decision: str
-    seconds: float
+    seconds: Seconds
     results: Mapping[str, ResultManifest]
-    waited: float | None = None
+    waited: Seconds | None = None
 
     @property
     def rows(self) -> int:
         return sum(result.rows for result in self.results.values())
+
+    def result(self, name: str) -> ResultManifest:
+        """What was committed of one result.
+
+        Raises:
+            DamagedFileError: nothing was, though the plan has it.
+        """
+        if name not in self.results:
+            raise DamagedFileError(
+                f"{self.region}[{self.index}]: its manifest has no result {name!r}, only "
+                f"{', '.join(self.results) or 'none'}; clear {self.region}[{self.index}]"
+            )
+        return self.results[name]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -111,16 +124,11 @@ class Manifest:
     @staticmethod
     def from_json(payload: Mapping[str, Any], *, where: str = "manifest") -> Manifest:
         """Build and check a manifest; a DamagedFileError names the first field that is wrong."""
-        fields = JsonFields(payload, where, where)
-        return Manifest(
-            region=fields.text("region"),
-            index=fields.integer("index"),
-            attempt=fields.integer("attempt"),
-            decision=fields.text("decision"),
-            seconds=fields.number("seconds"),
-            results={name: _result(result) for name, result in fields.named_objects("results").items()},
-            waited=fields.number("waited") if fields.values.get("waited") is not None else None,
-        )
+        manifest = as_record(payload, Manifest, where=where)
+        for name, result in manifest.results.items():
+            for file in result.files:
+                _check_file(file, name, result.subpartitions, where)
+        return manifest
 
 
 def write_manifest(job: JobFolder, manifest: Manifest) -> None:
@@ -202,30 +210,11 @@ def _as_group(results: ResultManifest | Iterable[ResultManifest]) -> Sequence[Re
     return [results] if isinstance(results, ResultManifest) else list(results)
 
 
-def _result(fields: JsonFields) -> ResultManifest:
-    subpartitions = fields.integer("subpartitions", minimum=1)
-    return ResultManifest(
-        format=fields.text("format"),
-        schema=fields.text("schema"),
-        subpartitions=subpartitions,
-        files=tuple(_file(file, subpartitions) for file in fields.objects("files")),
-        checksum=fields.text("checksum") if fields.values.get("checksum") is not None else None,
-        by_file=bool(fields.values.get("by_file")),
-    )
-
-
-def _file(fields: JsonFields, subpartitions: int) -> ResultFile:
-    first, sizes = fields.integer("first"), fields.sizes("subpartition_bytes")
-    if first + len(sizes) > subpartitions:
-        fields.refuse("subpartition_bytes", f"sizes within subpartitions [0, {subpartitions})", [first, len(sizes)])
-    path = fields.text("path")
-    relative_parts(path)
-    return ResultFile(
-        path=path,
-        bytes=fields.integer("bytes"),
-        rows=fields.integer("rows"),
-        first=first,
-        subpartition_bytes=sizes,
-        tail_bytes=fields.integer("tail_bytes") if "tail_bytes" in fields.values else 0,
-        tail_crc=fields.text("tail_crc") if fields.values.get("tail_crc") is not None else None,
-    )
+def _check_file(file: ResultFile, result: str, subpartitions: int, where: str) -> None:
+    try:
+        relative_parts(file.path)
+    except DamagedFileError as error:
+        refuse(where, str(error))
+    if (stop := file.first + len(file.subpartition_bytes)) > subpartitions:
+        sizes = f"[{file.first}, {stop}), expected some of [0, {subpartitions})"
+        refuse(where, f"{file.path} of result {result} has sizes of subpartitions {sizes}")

@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from airflow_abs.core.decide.region_inputs import RegionOptions, Strategy
 from airflow_abs.core.graph.partitioning import Partitioning
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.reading import Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes
@@ -71,7 +73,7 @@ class PlannedStep:
     schema: str
     format: str
     options: Mapping[str, str]
-    subpartitions: int
+    subpartitions: Positive
     shuffles: bool
     local: Mapping[str, str] = field(default_factory=dict)
     digest: str = ""
@@ -106,8 +108,8 @@ class PlannedRegion:
     inputs: tuple[PlannedInput, ...]
     steps: tuple[PlannedStep, ...]
     sinks: tuple[PlannedSink, ...]
-    parallelism: int | None
-    subpartitions: int
+    parallelism: Positive | None
+    subpartitions: Positive
     single_subtask_reason: str | None
     deterministic: bool = True
     splittable: tuple[str, ...] = ()
@@ -130,10 +132,10 @@ class JobPlan:
     id: str
     regions: tuple[PlannedRegion, ...]
     options: Mapping[str, Any]
-    slots: int | None
+    slots: Positive | None
     spark_version: str
     fused: Mapping[str, str] = field(default_factory=dict)
-    began: float | None = None
+    began: Seconds | None = None
 
     def region(self, name: str) -> PlannedRegion:
         return next(region for region in self.regions if region.name == name)
@@ -141,18 +143,24 @@ class JobPlan:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> JobPlan:
-        regions = tuple(_region_from_json(region) for region in value["regions"])
-        return cls(
-            id=value["id"],
-            regions=regions,
-            options=value["options"],
-            slots=value["slots"],
-            spark_version=value["spark_version"],
-            fused=value.get("fused", {}),
-            began=value.get("began"),
-        )
+    @staticmethod
+    def from_json(payload: Mapping[str, Any], *, where: str) -> JobPlan:
+        """Build and check a plan; a DamagedFileError names the first field that is wrong, or leads nowhere."""
+        plan = as_record(payload, JobPlan, where=where)
+        as_record(plan.options, _DecidingOptions, where=where, part="options: ")
+        _check_results(plan, where)
+        return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _DecidingOptions:
+    """Those of a job's options that decide; the others are for people."""
+
+    strategy: Strategy
+    target_bytes: Positive
+    min_parallelism: Positive
+    max_parallelism: Positive
+    default_source_parallelism: Positive | None
 
 
 def read_plan(folder: JobFolder) -> JobPlan:
@@ -166,32 +174,42 @@ def read_plan(folder: JobFolder) -> JobPlan:
 
 @lru_cache(maxsize=32)
 def _parse(data: bytes, where: str) -> JobPlan:
-    return JobPlan.from_json(decode_json(data, where=where))
+    return JobPlan.from_json(decode_json(data, where=where), where=where)
 
 
-def _region_from_json(value: Mapping[str, Any]) -> PlannedRegion:
-    return PlannedRegion(
-        name=value["name"],
-        vertices=tuple(value["vertices"]),
-        sources=tuple(
-            PlannedSource(**{**source, "files": Files.from_json(source["files"])}) for source in value["sources"]
-        ),
-        inputs=tuple(
-            PlannedInput(
-                **{
-                    **entry,
-                    "partitioning": Partitioning(entry["partitioning"]),
-                    "keys": tuple(entry.get("keys", ())),
-                }
-            )
-            for entry in value["inputs"]
-        ),
-        steps=tuple(PlannedStep(**step) for step in value["steps"]),
-        sinks=tuple(PlannedSink(**{**sink, "files": Files.from_json(sink["files"])}) for sink in value["sinks"]),
-        parallelism=value["parallelism"],
-        subpartitions=value["subpartitions"],
-        single_subtask_reason=value["single_subtask_reason"],
-        deterministic=value.get("deterministic", True),
-        splittable=tuple(value.get("splittable", ())),
-        spark_conf=value.get("spark_conf", {}),
+def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
+    """The job's options as they bind one region."""
+    options = plan.options
+    return RegionOptions(
+        strategy=options["strategy"],
+        target_bytes=options["target_bytes"],
+        min_parallelism=min(options["min_parallelism"], region.subpartitions),
+        max_parallelism=region.subpartitions,
+        default_source_parallelism=options["default_source_parallelism"],
+        parallelism=region.parallelism,
+        slots=plan.slots,
+        single_subtask_reason=region.single_subtask_reason,
+        splittable=region.splittable,
     )
+
+
+def _check_results(plan: JobPlan, where: str) -> None:
+    """Whatever a region reads, one before it writes; whatever it publishes or reads of its own, one of its steps."""
+    written: dict[str, set[str]] = {}
+    for region in plan.regions:
+        for entry in region.inputs:
+            if entry.result not in written.get(entry.region, ()):
+                refuse(
+                    where, f"region {region.name!r} reads {entry.result!r}, which no step of {entry.region!r} writes"
+                )
+        own: set[str] = set()
+        for step in region.steps:
+            if unknown := sorted(set(step.local.values()) - own):
+                refuse(where, f"step {step.result!r} of {region.name!r} reads {unknown[0]!r}, which none before writes")
+            own.add(step.result)
+        for sink in region.sinks:
+            if sink.result not in own:
+                refuse(where, f"region {region.name!r} publishes result {sink.result!r}, which no step writes")
+        if region.name in written:
+            refuse(where, f"there are two regions {region.name!r}")
+        written[region.name] = own

@@ -7,15 +7,14 @@ no two readers ever write one attempt, and a claim is never removed under somebo
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
-from airflow_abs.exchange.records.json_fields import JsonFields
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.reading import Count, Seconds, as_record
 from airflow_abs.exchange.records.tries import next_attempt
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
 from airflow_abs.exchange.storage.locations import Location, locate
@@ -42,28 +41,18 @@ class RecoveryClaim:
 
     owner: str
     region: str
-    index: int
+    index: Count
     decision: str
-    attempt: int
-    until: float
+    attempt: Count
+    until: Seconds
     inputs: str = ""
     ended: bool = False
-    recomputed_bytes: int = 0
+    recomputed_bytes: Count = 0
 
     @staticmethod
-    def from_json(payload: Mapping[str, Any], where: str) -> RecoveryClaim:
-        fields = JsonFields(payload, where, where)
-        return RecoveryClaim(
-            owner=fields.text("owner"),
-            region=fields.text("region"),
-            index=fields.integer("index"),
-            decision=fields.text("decision"),
-            attempt=fields.integer("attempt"),
-            until=fields.number("until"),
-            inputs=fields.text("inputs"),
-            ended=bool(payload.get("ended")),
-            recomputed_bytes=fields.integer("recomputed_bytes"),
-        )
+    def from_json(payload: Mapping[str, Any], *, where: str) -> RecoveryClaim:
+        """Build and check a claim; a DamagedFileError names the first field that is wrong."""
+        return as_record(payload, RecoveryClaim, where=where, required=("inputs", "ended", "recomputed_bytes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +134,6 @@ def _content(claim: RecoveryClaim) -> bytes:
 def _read(location: Location) -> RecoveryClaim | None:
     where = str(location)
     try:
-        return RecoveryClaim.from_json(decode_json(read_bytes(location), where=where), where)
-    except (MissingFileError, DamagedFileError, json.JSONDecodeError):
+        return RecoveryClaim.from_json(decode_json(read_bytes(location), where=where), where=where)
+    except (MissingFileError, DamagedFileError):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import read_decision_and_digest
 from airflow_abs.exchange.records.manifest import (
     Manifest,
@@ -13,7 +14,6 @@ from airflow_abs.exchange.records.manifest import (
     bytes_by_subpartition,
     read_manifests,
 )
-from airflow_abs.exchange.records.paths import JobFolder
 
 
 def report(manifest: Manifest, subtasks: int) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError, MissingFileError
-from airflow_abs.exchange.records.json_fields import JsonFields
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.reading import Count, Seconds, as_record
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_atomic, write_json
 
@@ -38,9 +38,9 @@ class RunServer:
 
     key: str
     application: str
-    submitted: float
+    submitted: Seconds
     host: str = ""
-    port: int = 0
+    port: Count = 0
     trusted_network: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -49,15 +49,7 @@ class RunServer:
     @staticmethod
     def from_json(payload: Mapping[str, Any], *, where: str) -> RunServer:
         """Build and check a record; a DamagedFileError names the first field that is wrong."""
-        fields = JsonFields(payload, where, where)
-        return RunServer(
-            key=fields.text("key"),
-            application=fields.text("application"),
-            submitted=fields.number("submitted"),
-            host=fields.text("host"),
-            port=fields.integer("port"),
-            trusted_network=payload.get("trusted_network") is True,
-        )
+        return as_record(payload, RunServer, where=where, required=("host", "port"))
 
 
 def read_server(folder: JobFolder) -> RunServer | None:

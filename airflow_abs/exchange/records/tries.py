@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
-from airflow_abs.exchange.records.json_fields import JsonFields
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
 
 TryState = Literal["running", "committed", "failed"]
@@ -27,13 +27,13 @@ class TryRecord:
     `inputs` says which attempts of its producers it reads: under other inputs its Spark operations are others.
     """
 
-    number: int
+    number: Positive
     decision: str
-    attempt: int
+    attempt: Count
     inputs: str
     state: TryState
     error: str
-    changed: float
+    changed: Seconds
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -41,21 +41,7 @@ class TryRecord:
     @staticmethod
     def from_json(payload: Mapping[str, Any], *, where: str = "try") -> TryRecord:
         """Build and check a record; a DamagedFileError names the first field that is wrong."""
-        fields = JsonFields(payload, where, where)
-        match fields.text("state"):
-            case "running" | "committed" | "failed" as state:
-                pass
-            case other:
-                fields.refuse("state", "running, committed or failed", other)
-        return TryRecord(
-            number=fields.integer("number", 1),
-            decision=fields.text("decision"),
-            attempt=fields.integer("attempt"),
-            inputs=fields.text("inputs"),
-            state=state,
-            error=fields.text("error"),
-            changed=fields.number("changed"),
-        )
+        return as_record(payload, TryRecord, where=where)
 
 
 def next_attempt(attempt: int) -> int:

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import ResultFile
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors
 from airflow_abs.exchange.storage.locations import Location, locate
 

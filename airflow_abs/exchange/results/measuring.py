@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import ResultFile, ResultManifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.exchange.results.parquet_bytes import measure_files
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors

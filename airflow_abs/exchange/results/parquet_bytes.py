@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     Ints: TypeAlias = NDArray[np.int64]
 
 SUBPARTITION_COLUMN = "__subpartition"
+"""The column of an exchange file that says which subpartition a row belongs to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, raise_unlisted, reason_of, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate, modified_seconds

@@ -5,7 +5,6 @@ from __future__ import annotations
 from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedRegion, RecordedResult
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.records.plan import PlannedRegion
-from airflow_abs.exchange.runs.replayed import as_measured, sources_of
 from airflow_abs.exchange.runs.run_view import RegionView, RunView
 
 
@@ -38,8 +37,8 @@ def _recorded_region(run: RunView, region: RegionView) -> RecordedRegion:
     known = len(starts) == count
     return RecordedRegion(
         decision=stored.decision,
-        inputs=tuple(as_measured(stored, entry) for entry in planned.inputs),
-        sources=tuple(sources_of(stored)),
+        inputs=tuple(stored.as_measured(entry) for entry in planned.inputs),
+        sources=tuple(stored.as_listed()),
         producers={entry.name: entry.region for entry in planned.inputs},
         results=_results(region, planned),
         shuffles=any(step.shuffles for step in planned.steps),
@@ -53,7 +52,7 @@ def _results(region: RegionView, planned: PlannedRegion) -> tuple[RecordedResult
     return tuple(
         RecordedResult(
             step.result,
-            sum(manifest.results[step.result].bytes for manifest in region.manifests.values()),
+            sum(manifest.result(step.result).bytes for manifest in region.manifests.values()),
             step.subpartitions,
             step.result in sinks,
             len(step.result) + len(step.schema),

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionDecision, SourceInput, decide_region
-from airflow_abs.core.decide.replay_options import ReplayOptions
+from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.simulate.replay_options import ReplayOptions
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.plan import PlannedInput
 from airflow_abs.exchange.runs.run_view import RunView
@@ -45,20 +45,6 @@ def replay_run(run: RunView, options: ReplayOptions | None = None) -> list[Repla
 
 def _replay(stored: StoredDecision, planned: Sequence[PlannedInput], options: ReplayOptions) -> Replayed:
     recorded = stored.decision
-    inputs = [as_measured(stored, entry) for entry in planned]
-    again = decide_region(recorded.region, inputs, sources_of(stored), options.applied_to(recorded.options))
+    inputs = [stored.as_measured(entry) for entry in planned]
+    again = decide_region(recorded.region, inputs, stored.as_listed(), options.applied_to(recorded.options))
     return Replayed(recorded.region, recorded, again)
-
-
-def sources_of(stored: StoredDecision) -> list[SourceInput]:
-    """The files that were listed."""
-    return [SourceInput(name, [file.bytes for file in listed]) for name, listed in stored.files.items()]
-
-
-def as_measured(stored: StoredDecision, entry: PlannedInput) -> BlockingInput:
-    """Where only sums over the producer's subtasks decide, only they are recorded, and stand for the first one here."""
-    if rows := stored.measured_by_producer.get(entry.name):
-        return BlockingInput(entry.name, entry.partitioning, rows)
-    sizes = stored.measured[entry.name]
-    nothing = [0] * len(sizes)
-    return BlockingInput(entry.name, entry.partitioning, [sizes, *[nothing] * (stored.producers[entry.region] - 1)])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_abs.exchange.records.paths import JobFolder, escape, unescape
+from airflow_abs.exchange.paths import JobFolder, escape, unescape
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate, modified_seconds
 

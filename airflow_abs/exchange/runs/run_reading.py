@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from airflow_abs.core.decide.region_decision import SubtaskAssignment
-from airflow_abs.exchange.errors import ExchangeError, IncompatibleFileError, MissingFileError
-from airflow_abs.exchange.records.decisions import StoredDecision
+from airflow_abs.exchange.errors import ExchangeError, MissingFileError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifest
-from airflow_abs.exchange.records.paths import JobFolder
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, read_plan
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
 from airflow_abs.exchange.storage.locations import locate
-from airflow_abs.exchange.storage.whole_files import read_json
 
 ManifestReader = Callable[[JobFolder, str, int], Manifest | None]
 """Region and index to the manifest, None if the subtask has not committed."""
@@ -21,8 +20,6 @@ ManifestReader = Callable[[JobFolder, str, int], Manifest | None]
 _THREADS = 8
 _READ_AT_ONCE = 32
 """Manifests that a thread reads in a row: a local one takes less time than to hand it to a thread."""
-# What comes of reading fields that another version wrote, or did not write.
-_FOREIGN = (KeyError, TypeError, ValueError)
 
 
 def read_run(folder: JobFolder, *, reader: ManifestReader | None = None, workers: int = _THREADS) -> RunView:
@@ -38,7 +35,7 @@ def read_run(folder: JobFolder, *, reader: ManifestReader | None = None, workers
         DamagedFileError, IncompatibleFileError: plan.json cannot be read; what is wrong with other files is told in the
             regions' `problems`.
     """
-    plan = _read_plan(folder)
+    plan = read_plan(folder)
     find = reader or read_committed
     regions: dict[str, RegionView] = {}
     with ThreadPoolExecutor(workers, thread_name_prefix="read-run") as pool:
@@ -69,7 +66,7 @@ def _read_region(
     pool: ThreadPoolExecutor,
 ) -> RegionView:
     problems: list[str] = []
-    stored = _read_decision(folder, plan, planned.name, problems)
+    stored = _read_decision(folder, plan, planned, problems)
     if stored is None:
         return RegionView(planned, None, (), {}, _written_so_far(planned, before), tuple(problems))
 
@@ -97,34 +94,21 @@ def _read_manifest(find: ManifestReader, folder: JobFolder, region: str, index: 
         return str(error)
 
 
-def _read_plan(folder: JobFolder) -> JobPlan:
-    payload = read_json(folder.plan_path)
-    try:
-        return JobPlan.from_json(payload)
-    except _FOREIGN as error:
-        where = str(locate(folder.plan_path))
-        raise IncompatibleFileError(_foreign(where, error), path=where) from error
-
-
-def _foreign(where: str, error: Exception) -> str:
-    return (
-        f"{where}: written by another version of airflow_abs ({type(error).__name__}: {error}); read it with that one"
-    )
-
-
-def _read_decision(folder: JobFolder, plan: JobPlan, region: str, problems: list[str]) -> StoredDecision | None:
+def _read_decision(
+    folder: JobFolder, plan: JobPlan, planned: PlannedRegion, problems: list[str]
+) -> StoredDecision | None:
     """None also for a decision that an earlier plan of the same run left."""
     try:
-        stored = StoredDecision.from_json(read_json(folder.decision_path(region)))
+        stored = read_decision(folder, planned.name)
+        if stored.plan != plan.id:
+            return None
+        stored.check_fits(planned, str(locate(folder.decision_path(planned.name))))
     except MissingFileError:
         return None
     except ExchangeError as error:
         problems.append(str(error))
         return None
-    except _FOREIGN as error:
-        problems.append(_foreign(str(locate(folder.decision_path(region))), error))
-        return None
-    return stored if stored.plan == plan.id else None
+    return stored
 
 
 def _subtask(
@@ -155,12 +139,15 @@ def _decided_from(planned: PlannedRegion, stored: StoredDecision) -> tuple[int, 
 
 
 def _written_so_far(planned: PlannedRegion, before: Mapping[str, RegionView]) -> tuple[int, ...]:
+    """Manifests that an earlier plan left may have other results, or those in other subpartitions."""
     return _summed(
-        bytes_by_subpartition(manifest.results[entry.result])
+        bytes_by_subpartition(result)
         for entry in planned.inputs
         if entry.is_ranged
-        for manifest in before[entry.region].manifests.values()
-        if entry.result in manifest.results
+        for producer in [before[entry.region]]
+        for manifest in producer.manifests.values()
+        if (result := manifest.results.get(entry.result)) is not None
+        and result.subpartitions == producer.planned.step(entry.result).subpartitions
     )
 
 

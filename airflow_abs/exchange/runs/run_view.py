@@ -14,9 +14,9 @@ from airflow_abs.core.decide.hot_subpartitions import HotPart
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.wording import format_count
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.manifest import Manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
 
 

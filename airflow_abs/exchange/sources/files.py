@@ -18,7 +18,7 @@ SOURCE = "source"
 """The reserved input name of a vertex's own source."""
 
 _FORMATS = ("parquet", "csv", "json", "orc")
-_MODES = ("overwrite", "append", "error")
+WRITE_MODES: tuple[WriteMode, ...] = ("overwrite", "append", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Files:
             raise ValueError("Files: the path is empty; give a folder, a file or a glob")
         if self.format not in _FORMATS:
             raise ValueError(f"Files({self.path!r}): format is {self.format!r}; expected one of {', '.join(_FORMATS)}")
-        if self.mode not in _MODES:
-            raise ValueError(f"Files({self.path!r}): mode is {self.mode!r}; expected one of {', '.join(_MODES)}")
+        if self.mode not in WRITE_MODES:
+            raise ValueError(f"Files({self.path!r}): mode is {self.mode!r}; expected one of {', '.join(WRITE_MODES)}")
 
     @property
     def uri(self) -> str:

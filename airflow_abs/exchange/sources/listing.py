@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from airflow_abs.exchange.errors import SourceNotFoundError
-from airflow_abs.exchange.records.paths import is_hidden, uri_for_spark
+from airflow_abs.exchange.paths import is_hidden, uri_for_spark
 from airflow_abs.exchange.sources.glob_pattern import compile_name, expand_braces, is_glob, unescape_name
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate

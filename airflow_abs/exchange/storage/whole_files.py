@@ -160,7 +160,13 @@ def decode_json(data: bytes, *, where: str, version: int = 1) -> dict[str, Any]:
     body = data[: match.start()] + b"}"
     if _digest(body) != match[1].decode():
         raise DamagedFileError(f"{where}: content does not match its checksum; it was altered; {_DO}", path=where)
-    payload: dict[str, Any] = json.loads(body)
+    try:
+        payload: dict[str, Any] = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(
+            f"{where}: has a right checksum but is no JSON ({error}); it was not written by airflow_abs; {_DO}",
+            path=where,
+        ) from error
     if (found := payload.pop("version", None)) != version:
         raise IncompatibleFileError(
             f"{where}: format version {found!r}, expected {version}; run the same airflow_abs version everywhere, "

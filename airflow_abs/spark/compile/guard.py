@@ -1,7 +1,7 @@
 """No Spark job may run while a transform is compiled: actions and hidden inputs are caught here.
 
-The client sends every execution through two methods; both are watched for the time of one transform. `spark.sql` is
-let through: for a query the server only hands back a relation.
+The client sends every execution through two methods; both are watched for the time of one transform, and so are those
+that set the session or keep rows in it. A query in `spark.sql` is let through: the server only hands back a relation.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.spark.compile.commands import check_query, check_setting, refuse_cache
 
 _WATCHED = ("_execute", "_execute_and_fetch_as_iterator")
 
@@ -27,17 +28,31 @@ def no_execution(session: Any, vertex: str) -> Iterator[None]:
 
     def watch(original: Any) -> Any:
         def checked(request: Any, *args: Any, **kwargs: Any) -> Any:
+            if request.plan.command.WhichOneof("command_type") == "sql_command":
+                check_query(request.plan.command.sql_command.input, vertex)
             _check(request.plan, vertex)
             return original(request, *args, **kwargs)
 
         return checked
 
-    for name, original in originals.items():
-        setattr(client, name, watch(original))
+    def configure(operation: Any) -> Any:
+        check_setting(operation, vertex)
+        return config(operation)
+
+    def analyse(method: str, **kwargs: Any) -> Any:
+        if method == "persist":
+            refuse_cache(vertex)
+        return analyze(method, **kwargs)
+
+    config, analyze = client.config, client._analyze
+    watching = {name: watch(original) for name, original in originals.items()}
+    watching |= {"config": configure, "_analyze": analyse}
+    for name, watched in watching.items():
+        setattr(client, name, watched)
     try:
         yield
     finally:
-        for name in originals:
+        for name in watching:
             delattr(client, name)
 
 

@@ -20,13 +20,15 @@ from typing import Any
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.exchange.records.plan import PlannedSource
+from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.spark.compile.arguments import coerce_arguments
+from airflow_abs.spark.compile.call_sites import recorded_call_sites
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
-from airflow_abs.spark.relations import SUBPARTITION, Relation
+from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
 from airflow_abs.spark.values import fix_values
 
@@ -56,7 +58,7 @@ class CompiledVertex:
 
     `inputs` are blocking inputs by placeholder; `local` are outputs of vertices of the same region that are written to
     files first. Inputs passed on inside the region are part of the relation. `splittable` are placeholders of inputs
-    of which a hot subpartition may be dealt out.
+    of which a hot subpartition may be dealt out. `call_sites` are lines of the author's code by plan id of relations.
     """
 
     name: str
@@ -69,6 +71,7 @@ class CompiledVertex:
     sink: Files | None
     splittable: frozenset[str] = frozenset()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    call_sites: Mapping[int, str] = field(default_factory=dict)
 
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:
@@ -114,6 +117,7 @@ class _VertexCompilation:
     now: datetime
     frames: dict[str, DataFrame] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
+    call_sites: Mapping[int, str] = field(default_factory=dict)
 
     def run(self, program: VertexProgram) -> CompiledVertex:
         sources = (self._add_source(program.name, program.source),) if program.source is not None else ()
@@ -146,6 +150,7 @@ class _VertexCompilation:
             sink=program.sink,
             splittable=splittable,
             spark_conf=program.spark_conf,
+            call_sites=self.call_sites,
         )
 
     def _add_source(self, vertex: str, files: Files) -> PlannedSource:
@@ -169,7 +174,7 @@ class _VertexCompilation:
         frames = dict(self.frames)
         positional = (frames.pop(SOURCE),) if set(frames) == {SOURCE} else ()
         kwargs = coerce_arguments(program.name, program.transform, program.kwargs)
-        with no_execution(self.session, program.name):
+        with no_execution(self.session, program.name), recorded_call_sites() as self.call_sites:
             try:
                 output = program.transform(*positional, **frames, **kwargs)
             except Exception as error:
@@ -274,9 +279,9 @@ def check_columns(vertex: str, schema: StructType) -> None:
             f"vertex {vertex!r}: its output has several columns named {', '.join(twice)}; rename or drop them, for "
             "example with join(..., on='key') instead of a column expression"
         )
-    if SUBPARTITION in schema.names:
+    if SUBPARTITION_COLUMN in schema.names:
         raise JobGraphError(
-            f"vertex {vertex!r}: its output has a column {SUBPARTITION!r}, which is reserved; rename it"
+            f"vertex {vertex!r}: its output has a column {SUBPARTITION_COLUMN!r}, which is reserved; rename it"
         )
     untyped = [entry.name for entry in schema.fields if isinstance(entry.dataType, NullType)]
     if untyped:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_abs.spark.connect.connection import CLIENT_TYPE, Connection
 from airflow_abs.spark.connect.endpoint import describe_unreachable
 from airflow_abs.spark.connect.error_details import is_connection_lost
+from airflow_abs.spark.connect.operations import Operation
 from airflow_abs.spark.connect.protocol import protos
-
-if TYPE_CHECKING:
-    from airflow_abs.spark.connect.operations import Operation
 
 # The server ends every stream after two minutes at the latest; a stream that is silent for longer is dead.
 SILENCE_SECONDS = 180.0

@@ -1,11 +1,12 @@
-"""What names one attempt at a subtask: its folders, its Spark session, its operations."""
+"""What names one attempt at a subtask: its folders, its Spark session, its operations; and stopping those."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_abs.exchange.records.paths import JobFolder
-from airflow_abs.spark.connect.operations import derive_id
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.operations import derive_id, interrupt_tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +36,8 @@ class SubtaskAttempt:
 
     def operation_id(self, folder: JobFolder, step: int, piece: int | None = None) -> str:
         return derive_id(self.session_id(folder), self.index, step, *(() if piece is None else (piece,)))
+
+
+async def interrupt_attempt(connection: Connection, folder: JobFolder, attempt: SubtaskAttempt) -> None:
+    """Stop the attempt's Spark operations, if any run."""
+    await interrupt_tag(connection, attempt.session_id(folder), attempt.tag(folder))

@@ -10,7 +10,8 @@ from functools import partial
 from airflow_abs.exchange.records.manifest import ResultManifest
 from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.spark.connect.connection import Connection
-from airflow_abs.spark.connect.operations import Operation, Progress, execute_operation, release_operation, set_config
+from airflow_abs.spark.connect.execute import Progress, execute_operation
+from airflow_abs.spark.connect.operations import Operation, release_operation, set_config
 from airflow_abs.spark.relations import read_checksum, read_row_count
 from airflow_abs.spark.run.work import AttemptWork
 

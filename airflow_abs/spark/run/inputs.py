@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError, StoredFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, read_manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.results.lost_files import GONE, find_lost_files
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.spark.run.work import Inputs, SubtaskSpec
@@ -18,7 +18,7 @@ _READ_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class LostPartition:
+class LostResults:
     """What is lost of one subtask's results. Without a manifest all of it is.
 
     `files` says by path what is wrong; `bytes` is the size that they had.
@@ -56,7 +56,7 @@ class InputCheck:
     spec: SubtaskSpec
     suspects: set[str] = field(default_factory=set)
 
-    def look(self) -> tuple[Inputs, list[LostPartition]]:
+    def look(self) -> tuple[Inputs, list[LostResults]]:
         """The manifests that are needed, and what is lost; the first is complete only if the second is empty.
 
         Raises:
@@ -64,7 +64,7 @@ class InputCheck:
             ExchangeUnreachableError: the storage does not answer.
         """
         inputs: dict[str, Sequence[Manifest]] = {}
-        lost: list[LostPartition] = []
+        lost: list[LostResults] = []
         for region in self.spec.stored.producers:
             found = self._read_manifests(region)
             inputs[region] = [manifest for manifest in found.values() if isinstance(manifest, Manifest)]
@@ -115,11 +115,11 @@ class InputCheck:
                         path=str(locate(spec.folder.manifest_path(entry.region, index))),
                     )
 
-    def _without_manifest(self, region: str, index: int, error: StoredFileError) -> LostPartition:
+    def _without_manifest(self, region: str, index: int, error: StoredFileError) -> LostResults:
         decision = self.spec.stored.producer_decisions[region]
-        return LostPartition(region, index, decision, None, (), {error.path: "has no manifest that can be read"}, 0)
+        return LostResults(region, index, decision, None, (), {error.path: "has no manifest that can be read"}, 0)
 
-    def _lost_files(self, inputs: Inputs) -> list[LostPartition]:
+    def _lost_files(self, inputs: Inputs) -> list[LostResults]:
         wanted = {file.path: (manifest, result, file) for manifest, result, file in _read(self.spec, inputs)}
         problems = find_lost_files(self.spec.folder, [file for _, _, file in wanted.values()])
         problems |= dict.fromkeys(self.suspects & wanted.keys() - problems.keys(), "cannot be read by Spark")
@@ -128,7 +128,7 @@ class InputCheck:
             manifest = wanted[path][0]
             by_subtask.setdefault((manifest.region, manifest.index), []).append(path)
         return [
-            LostPartition(
+            LostResults(
                 region=region,
                 index=index,
                 decision=wanted[paths[0]][0].decision,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.exchange.records.manifest import Manifest
 from airflow_abs.exchange.records.plan import PlannedStep
-from airflow_abs.spark.connect.operations import Progress
+from airflow_abs.spark.connect.execute import Progress
 
 log = logging.getLogger(__name__)
 

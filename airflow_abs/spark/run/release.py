@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from itertools import count
 
 from airflow_abs.exchange.errors import MissingFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import read_decision
-from airflow_abs.exchange.records.paths import JobFolder
-from airflow_abs.exchange.records.plan import JobPlan
+from airflow_abs.exchange.records.plan import read_plan
 from airflow_abs.exchange.records.tries import read_try
-from airflow_abs.exchange.storage.whole_files import read_json
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import release_session
@@ -39,7 +38,7 @@ async def release_sessions(endpoint: ConnectEndpoint, folder: JobFolder) -> int:
 
 def list_attempts(folder: JobFolder) -> Iterator[SubtaskAttempt]:
     """Every attempt that began, of all regions that were decided."""
-    plan = JobPlan.from_json(read_json(folder.plan_path))
+    plan = read_plan(folder)
     for region in plan.regions:
         try:
             subtasks = read_decision(folder, region.name).decision.parallelism

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, read_manifest, write_manifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.records.tries import (
     TryRecord,
     begin_try,
     end_try,
-    next_attempt,
     read_tries,
     read_try,
     write_try,
@@ -35,10 +34,12 @@ from airflow_abs.spark.errors import (
     TransientSparkError,
     UnsplittableMemoryError,
 )
-from airflow_abs.spark.run.attempt import SubtaskAttempt
+from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
+from airflow_abs.spark.run.claims import interrupt_recoveries
 from airflow_abs.spark.run.execution import ProgressListener
 from airflow_abs.spark.run.pieces import why_it_stays_whole
-from airflow_abs.spark.run.recovery import Recovery, Written, interrupt_attempt, interrupt_recoveries, run_rounds
+from airflow_abs.spark.run.recovery import Recovery
+from airflow_abs.spark.run.rounds import Written, number_to_start, run_rounds
 from airflow_abs.spark.run.work import SubtaskSpec
 
 __all__ = ["ProgressListener", "SubtaskAttempt", "find_committed", "interrupt_subtask", "run_subtask"]
@@ -144,8 +145,7 @@ class _TryRun:
     def start(self, attempt: int, inputs: str) -> int:
         """The ledger's part; see `AttemptLedger`."""
         record = self.record
-        changed = record.inputs not in ("", inputs) and attempt == record.attempt
-        number = next_attempt(attempt) if changed else attempt
+        number = number_to_start(attempt, inputs, stored=record)
         self.record = replace(record, attempt=number, inputs=inputs, state="running", error="", changed=time.time())
         write_try(self.folder, self.region, self.index, self.record)
         return number

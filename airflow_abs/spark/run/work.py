@@ -13,6 +13,7 @@ from airflow_abs.core.decide.parallelism import divide_up
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.spark_tasks import runs_on_one_core, shuffle_partitions, source_task_bytes
 from airflow_abs.exchange.errors import DamagedFileError
+from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import (
     Manifest,
@@ -21,7 +22,6 @@ from airflow_abs.exchange.records.manifest import (
     bytes_by_subpartition,
     files_for_range,
 )
-from airflow_abs.exchange.records.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.plan import (
     JobPlan,
     PlannedInput,
@@ -47,6 +47,7 @@ from airflow_abs.spark.relations import (
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.input_files import FilesOfProducer, files_of_producers, producers_read
 from airflow_abs.spark.run.pieces import Piece, cut_pieces, most_files, why_it_stays_whole
+from airflow_abs.spark.sql_views import rename_views
 from airflow_abs.spark.template import bind
 from airflow_abs.spark.values import mix_in_subtask
 
@@ -88,6 +89,7 @@ class SubtaskSpec:
         """
         plan = read_plan(folder)
         stored = read_decision(folder, attempt.region, digest=attempt.decision)
+        stored.check_fits(plan.region(attempt.region), str(folder.decision_path(attempt.region)))
         return cls(folder, attempt.index, plan, plan.region(attempt.region), stored, memory_failures)
 
     @property
@@ -180,7 +182,7 @@ class SubtaskSpec:
         for entry in self.region.inputs:
             if entry.is_ranged:
                 read = self.files(entry, inputs)
-                sizes = bytes_by_subpartition(each.manifest.results[entry.result] for each in read)
+                sizes = bytes_by_subpartition(each.manifest.result(entry.result) for each in read)
                 totals = [total + size for total, size in zip(totals, sizes[span.start : span.stop], strict=True)]
         return [0 if span.start + index in self.left_out else total for index, total in enumerate(totals)]
 
@@ -225,6 +227,7 @@ class AttemptWork:
         columns = [field["name"] for field in json.loads(step.schema)["fields"]]
         own = mix_in_subtask(template, columns, self.attempt.index, piece.number or 0)
         bound = bind(own, self._bindings(step, piece))
+        rename_views(bound, self.operation_id(number, piece).replace("-", ""))
         if step.format != "parquet" or step.row_hash:
             bound = count_rows(bound, self.operation_id(number, piece), step.row_hash)
         target = uri_for_spark(self._path(step, piece))

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_abs.cli.main import main
 from airflow_abs.core.graph.partitioning import Partitioning
-from airflow_abs.exchange.records.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder
 from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun, revenue_run
 
 Golden = Callable[[str, str], None]

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_abs.core.decide.replay_options import ReplayOptions
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.simulate.cost import Costs, RegionCost
 from airflow_abs.core.simulate.record_sizes import manifest_bytes, xcom_bytes
 from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedResult
+from airflow_abs.core.simulate.replay_options import ReplayOptions
 from airflow_abs.core.simulate.simulation import Growth, Scenario, SimulatedJob, decide_all, factor_for, simulate
 from tests.core.simulated_jobs import make_region, sales_job
 

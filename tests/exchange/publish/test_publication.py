@@ -14,9 +14,9 @@ from airflow_abs.exchange.errors import (
     MissingFileError,
     TargetExistsError,
 )
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publication import CommitMode, Publication, publish, read_commit, staged_files
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, ResultManifest
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic
 from tests.exchange.publish.commits import leftovers, stage, visible

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import ResultFile
-from airflow_abs.exchange.records.paths import JobFolder
 from airflow_abs.exchange.results.lost_files import find_lost_files, tail_checksum
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import write_atomic

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
-from airflow_abs.exchange.records.paths import JobFolder, escape
+from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.runs.cleaning import Deleted, delete_expired, find_expired, release_job
 from airflow_abs.exchange.storage.locations import ExchangePath, locate, modified_seconds
 from airflow_abs.exchange.storage.whole_files import write_atomic

@@ -6,7 +6,7 @@ import pytest
 from upath import UPath
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
-from airflow_abs.exchange.records.paths import uri_for_spark
+from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.sources.listing import SourceFile, list_source_files
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import write_atomic

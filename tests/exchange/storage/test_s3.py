@@ -12,11 +12,11 @@ from upath import UPath
 
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import ExchangeError, ExchangeUnreachableError
+from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.publish.publication import publish, read_commit
 from airflow_abs.exchange.publish.sinks import publish_sink
 from airflow_abs.exchange.records.decisions import decide_and_store
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifests, write_manifest
-from airflow_abs.exchange.records.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.plan import (
     JobPlan,
     PlannedInput,

@@ -16,12 +16,10 @@ import pytest
 
 from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.connect.execute import OperationOutcome, Progress, execute_operation
 from airflow_abs.spark.connect.operations import (
     Operation,
-    OperationOutcome,
-    Progress,
     derive_id,
-    execute_operation,
     get_config,
     interrupt_operation,
     interrupt_tag,

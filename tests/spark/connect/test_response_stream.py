@@ -15,7 +15,8 @@ import pytest
 
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.connect.operations import Operation, OperationOutcome, derive_id, execute_operation
+from airflow_abs.spark.connect.execute import OperationOutcome, execute_operation
+from airflow_abs.spark.connect.operations import Operation, derive_id
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from tests.spark.connect_plans import sleep, write_parquet
 

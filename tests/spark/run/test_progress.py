@@ -8,7 +8,7 @@ import pytest
 
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, ResultManifest
 from airflow_abs.exchange.records.plan import PlannedStep
-from airflow_abs.spark.connect.operations import Progress
+from airflow_abs.spark.connect.execute import Progress
 from airflow_abs.spark.run import progress as module
 from airflow_abs.spark.run.progress import ProgressLog, describe_outcome, describe_progress
 

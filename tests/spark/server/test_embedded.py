@@ -19,7 +19,8 @@ import pytest
 
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.connect.operations import Operation, derive_id, execute_operation
+from airflow_abs.spark.connect.execute import execute_operation
+from airflow_abs.spark.connect.operations import Operation, derive_id
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.embedded import (
     embedded_status,

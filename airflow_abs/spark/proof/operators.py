@@ -1,0 +1,114 @@
+"""What every physical operator of Spark does to rows that are dealt out to subtasks: one table, closed.
+
+Keys are the names of Spark's classes without ``Exec``. A test compares them with the classes in Spark's own jars: an
+operator of another release that is not here is refused, and so is every name that is not here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+
+class Rule(Enum):
+    """How an operator's output follows from its inputs."""
+
+    ROW_BY_ROW = auto()  # each row by itself, or Python code that was written for any part of the rows
+    GROUPED = auto()  # all rows of a group; Spark puts an exchange below unless the groups are together already
+    MAP_IN_PANDAS = auto()  # one of our markers, or the author's function
+    LOCAL_ROWS = auto()  # rows that are part of the plan: every subtask has them
+    RECURSION = auto()
+    EXCHANGE = auto()
+    BROADCAST = auto()
+    JOIN = auto()
+    COGROUP = auto()
+    UNION = auto()
+    SORT = auto()
+    LIMIT = auto()
+    SAMPLE = auto()
+    SCAN = auto()
+    CACHE = auto()
+    NUMBERED = auto()  # a number for each row that goes on from Spark partition to Spark partition
+    REFUSED = auto()  # commands, streams, writes: nothing that the plan of a transform may hold
+    WRAPPER = auto()  # never in a plan by itself, or only with a setting that the proof switches off
+
+
+_NAMES: dict[Rule, str] = {
+    Rule.ROW_BY_ROW: """
+        Project Filter Generate Expand CollectMetrics Coalesce ColumnarToRow RowToColumnar
+        ArrowEvalPython BatchEvalPython ArrowEvalPythonUDTF BatchEvalPythonUDTF MapInArrow MapPartitions
+        MapPartitionsInRWithArrow MapElements DeserializeToObject SerializeFromObject AppendColumns
+        AppendColumnsWithObject SparkScriptTransformation
+    """,
+    Rule.GROUPED: """
+        HashAggregate ObjectHashAggregate SortAggregate ArrowAggregatePython Window WindowGroupLimit ArrowWindowPython
+        FlatMapGroupsInPandas FlatMapGroupsInArrow FlatMapGroupsInR FlatMapGroupsInRWithArrow MapGroups
+        MergingSessions UpdatingSessions
+    """,
+    Rule.MAP_IN_PANDAS: "MapInPandas",
+    Rule.LOCAL_ROWS: "LocalTableScan OneRowRelation Range EmptyRelation",
+    Rule.RECURSION: "UnionLoop",
+    Rule.EXCHANGE: "ShuffleExchange",
+    Rule.BROADCAST: "BroadcastExchange",
+    Rule.JOIN: "SortMergeJoin ShuffledHashJoin BroadcastHashJoin BroadcastNestedLoopJoin CartesianProduct",
+    Rule.COGROUP: "CoGroup FlatMapCoGroupsInPandas FlatMapCoGroupsInArrow",
+    Rule.UNION: "Union",
+    Rule.SORT: "Sort",
+    Rule.LIMIT: "CollectLimit CollectTail GlobalLimit LocalLimit TakeOrderedAndProject",
+    Rule.SAMPLE: "Sample",
+    Rule.SCAN: """
+        BatchScan FileSourceScan RowDataSourceScan RDDScan ExternalRDDScan ContinuousScan MicroBatchScan
+        RealTimeStreamScan PythonWorkerLogs
+    """,
+    Rule.CACHE: "InMemoryTableScan",
+    Rule.NUMBERED: "AttachDistributedSequence",
+    Rule.REFUSED: """
+        AddCheckConstraint AddPartition AlterNamespaceSetProperties AlterTable AlterV2View
+        AlterV2ViewSchemaBinding AlterV2ViewSetProperties AlterV2ViewUnsetProperties AppendData AppendDataExecV1
+        AtomicCreateTableAsSelect AtomicReplaceTable AtomicReplaceTableAsSelect CacheTable CacheTableAsSelect
+        CloseCursor CommandResult CreateIndex CreateNamespace CreateTable CreateTableAsSelect CreateTableLike
+        CreateV2MetricView CreateV2View CreateVariable DataWritingCommand DeclareCursor DeleteFromTable
+        DescribeColumn DescribeNamespace DescribeTable DescribeTablePartition DescribeV2View
+        DescribeV2ViewColumn DropIndex DropNamespace DropPartition DropTable DropVariable DropView
+        EventTimeWatermark ExecutedCommand FetchCursor FlatMapGroupsInPandasWithState FlatMapGroupsWithState
+        InsertOnlyMerge MergeRows OpenCursor OverwriteByExpression OverwriteByExpressionExecV1
+        OverwritePartitionsDynamic RefreshTable RenamePartition RenameTable RenameV2View ReplaceData
+        ReplaceTable ReplaceTableAsSelect SessionWindowStateStoreRestore SessionWindowStateStoreSave
+        SetCatalogAndNamespace SetVariable ShowColumns ShowCreateTable ShowCreateV2View ShowFunctions
+        ShowPartitions ShowTablePartition ShowTableProperties ShowTables ShowTablesExtended ShowV2ViewColumns
+        ShowV2ViewProperties ShowViews StateStoreRestore StateStoreSave StreamingDeduplicate
+        StreamingDeduplicateWithinWatermark StreamingGlobalLimit StreamingLocalLimit StreamingRelation
+        StreamingSymmetricHashJoin TransformWithState TransformWithStateInPySpark TruncatePartition
+        TruncateTable UncacheTable UpdateEventTimeColumn WriteDelta WriteFiles WriteToContinuousDataSource
+        WriteToDataSourceV2
+    """,
+    Rule.WRAPPER: """
+        WholeStageCodegen InputAdapter PlanLater AQEShuffleRead AdaptiveSparkPlan BroadcastQueryStage ResultQueryStage
+        ShuffleQueryStage TableCacheQueryStage ReusedExchange ReusedSubquery Subquery SubqueryBroadcast
+        SubqueryAdaptiveBroadcast package$Debug MultiResult GroupPartitions SkewJoinChildWrapper
+        ExplainOnlySparkPlan
+    """,
+}
+
+_BY_NAME = {name: rule for rule, names in _NAMES.items() for name in names.split()}
+
+# Operators whose name in an explanation is not their class's.
+_SHOWN = {
+    "Exchange": "ShuffleExchange",
+    "Scan OneRowRelation": "OneRowRelation",
+}
+_SCANS = ("Scan ", "BatchScan ", "FileScan ")
+
+
+def rule_of(shown: str) -> Rule:
+    """The rule of an operator by the name that Spark shows; `REFUSED` for one that is not in the table."""
+    name = _SHOWN.get(shown, shown)
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if _BY_NAME.get(name.split(" ")[0]) is Rule.JOIN:  # "SortMergeJoin LeftOuter"
+        return Rule.JOIN
+    return Rule.SCAN if name.startswith(_SCANS) else Rule.REFUSED
+
+
+def known_operators() -> frozenset[str]:
+    """Every operator that the table has, by class name without ``Exec``."""
+    return frozenset(_BY_NAME)

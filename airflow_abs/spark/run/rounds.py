@@ -1,0 +1,140 @@
+"""Run an attempt in rounds, until one of them read nothing that was lost.
+
+    inputs whole?  --no-->  have them again (`recovery.py`), which runs rounds of its producers, and so on up
+         | yes
+    ledger: under which number?      another than before if the inputs are others: what runs under the old
+         |                           number is stopped
+    run it on Spark
+         |
+    what it read still whole?  --no, or Spark could not read it-->  the next number, the next round
+         | yes
+      written
+
+A round has a number of its own because the same number would attach to the operations of the round before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from airflow_abs.exchange.records.manifest import ResultManifest
+from airflow_abs.exchange.records.tries import next_attempt
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.errors import InputLostError, SparkOperationError
+from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
+from airflow_abs.spark.run.execution import AttemptExecution, ProgressListener
+from airflow_abs.spark.run.inputs import InputCheck, files_read, still_whole
+from airflow_abs.spark.run.work import AttemptWork, Inputs, SubtaskSpec
+
+# Input that is lost again and again is no accident any more.
+ROUNDS = 4
+
+
+class InputSource(Protocol):
+    """Sees to it that inputs are there; `recovery.py` has one."""
+
+    @property
+    def connection(self) -> Connection: ...
+
+    @property
+    def on_progress(self) -> ProgressListener | None: ...
+
+    async def ensure_inputs(self, check: InputCheck) -> Inputs:
+        """The manifests of all inputs, once every file that is to be read is in place."""
+
+
+class AttemptLedger(Protocol):
+    """Remembers, for whoever takes over and has to send the same again, under which number an attempt runs and which
+    inputs it reads: a try of Airflow's in its try record (`subtask.py`), a recovery in its claim (`claims.py`)."""
+
+    def start(self, attempt: int, inputs: str) -> int:
+        """Store both before anything is sent to Spark; the number to run under, a later one if the inputs changed."""
+
+
+class StoredAttempt(Protocol):
+    """What a ledger has stored; `inputs` is "" until an attempt was started."""
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def inputs(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an attempt wrote, under the number with which it came through."""
+
+    attempt: SubtaskAttempt
+    results: Mapping[str, ResultManifest]
+    execution: AttemptExecution
+
+
+async def run_rounds(
+    source: InputSource,
+    spec: SubtaskSpec,
+    attempt: SubtaskAttempt,
+    ledger: AttemptLedger,
+    kept: Mapping[str, ResultManifest],
+) -> Written:
+    """Run an attempt; when its input is lost meanwhile, have that again and start over under the next number.
+
+    Args:
+        source: of the inputs.
+        spec: what is to be run.
+        attempt: its number is that of the first round.
+        ledger: is told of each round before Spark is.
+        kept: results of an earlier attempt that need not be written again.
+
+    Raises:
+        InputLostError: input was lost in every round, or is a source file.
+        SparkOperationError, ExchangeError: a round failed otherwise.
+    """
+    check = InputCheck(spec)
+    for _ in range(ROUNDS):
+        inputs = await source.ensure_inputs(check)
+        number = await asyncio.to_thread(ledger.start, attempt.attempt, describe_inputs(inputs))
+        if number != attempt.attempt:  # what runs may have read what was lost since
+            await interrupt_attempt(source.connection, spec.folder, attempt)
+            attempt = replace(attempt, attempt=number)
+        work = await asyncio.to_thread(AttemptWork.of, spec, attempt, inputs, kept)
+        execution = AttemptExecution(source.connection, work, source.on_progress)
+        try:
+            results = await execution.run()
+            if await asyncio.to_thread(still_whole, spec.folder, files_read(spec, inputs)):
+                return Written(attempt, results, execution)
+        except InputLostError as error:
+            if not check.suspect(error.paths):
+                raise _explain_source(spec, error) from None
+        attempt = replace(attempt, attempt=next_attempt(attempt.attempt))
+    raise InputLostError(f"{spec.describe()}: input was lost {ROUNDS} times in a row while it was read")
+
+
+def number_to_start(attempt: int, inputs: str, *, stored: StoredAttempt) -> int:
+    """The number to run an attempt under: the next one if what is stored of it read other inputs.
+
+    Under another number nothing of it attaches to operations that may have read what was lost since.
+    """
+    is_changed = stored.attempt == attempt and stored.inputs not in ("", inputs)
+    return next_attempt(attempt) if is_changed else attempt
+
+
+def describe_inputs(inputs: Inputs) -> str:
+    """A digest of which attempts are read."""
+    attempts = {region: [manifest.attempt for manifest in manifests] for region, manifests in inputs.items()}
+    return hashlib.sha256(json.dumps(attempts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _explain_source(spec: SubtaskSpec, error: InputLostError) -> SparkOperationError:
+    if not spec.region.sources:
+        return error
+    name = spec.region.name
+    return error.with_context(
+        f"this is a source file, listed when {name}.decide ran; if it was replaced since, clear {name}.decide and "
+        "everything after it"
+    )

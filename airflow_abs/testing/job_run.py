@@ -1,0 +1,158 @@
+"""One run of one job as Airflow would run it, in this process and without Airflow: the real planner, decisions,
+subtasks and commits, on a real Spark server."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.sinks import publish_sink
+from airflow_abs.exchange.records.decisions import StoredDecision, decide_and_store, read_decision
+from airflow_abs.exchange.records.manifest import read_manifests
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedStep
+from airflow_abs.exchange.records.reports import report
+from airflow_abs.exchange.storage.locations import locate
+from airflow_abs.exchange.storage.whole_files import write_json
+from airflow_abs.spark.compile.vertices import VertexProgram
+from airflow_abs.spark.connect.connection import Connection, open_connection
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.connect.session import open_session
+from airflow_abs.spark.planning import plan_job
+from airflow_abs.spark.result_rows import read_rows
+from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
+
+_REGIONS_AT_ONCE = 4
+
+
+@dataclass(slots=True)
+class JobRun:
+    """A planned job and how far it is; `reports` are what the subtasks of each region would push as XCom."""
+
+    endpoint: ConnectEndpoint
+    folder: JobFolder
+    graph: JobGraph
+    plan: JobPlan
+    reports: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    decisions: dict[str, RegionDecision] = field(default_factory=dict)
+
+    @classmethod
+    def planned(
+        cls,
+        endpoint: ConnectEndpoint,
+        folder: JobFolder,
+        graph: JobGraph,
+        programs: Mapping[str, VertexProgram],
+        options: Mapping[str, Any],
+    ) -> Self:
+        """The plan task's part; errors as `plan_job`."""
+        with open_session(endpoint) as session:
+            plan = plan_job(session, folder, graph, programs, options, Path)
+        return cls(endpoint, folder, graph, plan)
+
+    def at_parallelism(self, run_id: str, parallelism: int) -> Self:
+        """Another run of the same plan, in which every region that can be spread is `parallelism` subtasks.
+
+        The number is put in the place of the decision, after everything was planned for a number that nobody knew, as
+        on any day. It is as if the day had the bytes for it, except that a subtask may have nothing to read. What
+        already ran need not run again. A number that the author set is kept, a region of one subtask too, and none
+        exceeds its max_parallelism.
+        """
+        folder = replace(self.folder, run_id=run_id)
+        shutil.copytree(locate(self.folder.path).path, locate(folder.path).path)
+        regions = tuple(_spread(region, parallelism) for region in self.plan.regions)
+        plan = replace(self.plan, regions=regions)
+        write_json(folder.plan_path, plan.to_json())
+        return replace(self, folder=folder, plan=plan, reports=dict(self.reports), decisions=dict(self.decisions))
+
+    def decide(self, region: str) -> StoredDecision:
+        """The part of a region's `decide` task."""
+        producers = {entry.region for entry in self.plan.region(region).inputs}
+        reports = {name: self.reports[name] for name in sorted(producers)}
+        stored = decide_and_store(self.folder, self.plan, region, reports, Path)
+        self.decisions[region] = stored.decision
+        return stored
+
+    async def run_region(self, region: str, attempt: int = 1) -> None:
+        """Decide a region and run all its subtasks side by side."""
+        async with open_connection(self.endpoint) as connection:
+            await self._run_region(connection, region, attempt)
+
+    async def run_subtask(self, region: str, index: int, attempt: int = 1) -> None:
+        """Run one subtask of a region that is decided."""
+        entry = SubtaskAttempt(region, index, attempt, read_decision(self.folder, region).digest)
+        async with open_connection(self.endpoint) as connection:
+            await run_subtask(connection, self.folder, entry)
+
+    async def run_regions(self) -> dict[str, Exception]:
+        """Run every region that has not run, each once its producers are done.
+
+        Returns:
+            The error of each region that failed, in the order of the plan; regions that read one of those do not run.
+        """
+        slots, failed = asyncio.Semaphore(_REGIONS_AT_ONCE), dict[str, Exception]()
+        started: dict[str, asyncio.Task[None]] = {}
+
+        async def run(region: PlannedRegion, connection: Connection) -> None:
+            producers = sorted({entry.region for entry in region.inputs})
+            await asyncio.gather(*(started[name] for name in producers if name in started))
+            if any(name not in self.reports for name in producers):
+                return
+            async with slots:
+                try:
+                    await self._run_region(connection, region.name, attempt=1)
+                except Exception as error:
+                    failed[region.name] = error
+
+        async with open_connection(self.endpoint) as connection:
+            for region in self.plan.regions:
+                if region.name not in self.reports:
+                    started[region.name] = asyncio.create_task(run(region, connection))
+            await asyncio.gather(*started.values())
+        return {region.name: failed[region.name] for region in self.plan.regions if region.name in failed}
+
+    def commit(self) -> None:
+        """The part of the `commit` tasks: publish every sink."""
+        for region in self.plan.regions:
+            for sink in region.sinks:
+                publish_sink(self.folder, region.name, sink, Path)
+
+    def read_vertices(self, session: Any) -> dict[str, tuple[Any, RegionDecision]]:
+        """The rows of every vertex whose region ran, as Arrow tables in the order of subtasks, and its decision."""
+        found = {}
+        for region in self.plan.regions:
+            if region.name in self.reports:
+                stored = read_decision(self.folder, region.name)
+                decision = stored.decision
+                manifests = read_manifests(self.folder, region.name, decision.parallelism, decision=stored.digest)
+                for vertex in region.vertices:
+                    step = _readable_step(region, vertex)
+                    if step is not None:
+                        found[vertex] = read_rows(session, self.folder, step, manifests), decision
+        return found
+
+    async def _run_region(self, connection: Connection, region: str, attempt: int) -> None:
+        stored = await asyncio.to_thread(self.decide, region)
+        count = stored.decision.parallelism
+        attempts = [SubtaskAttempt(region, index, attempt, stored.digest) for index in range(count)]
+        manifests = await asyncio.gather(*(run_subtask(connection, self.folder, entry) for entry in attempts))
+        self.reports[region] = [report(manifest, count) for manifest in manifests]
+
+
+def _readable_step(region: PlannedRegion, vertex: str) -> PlannedStep | None:
+    """A result of the vertex; one for other regions rather than its sink, which may be text."""
+    steps = [step for step in region.steps if step.result.rpartition(".")[0] == vertex]
+    return next((step for step in steps if not step.result.endswith(".sink")), steps[0] if steps else None)
+
+
+def _spread(region: PlannedRegion, parallelism: int) -> PlannedRegion:
+    divided = bool(region.sources) or any(not entry.is_broadcast for entry in region.inputs)
+    if region.parallelism is not None or region.single_subtask_reason is not None or not divided:
+        return region
+    return replace(region, parallelism=min(parallelism, region.subpartitions))

@@ -1,0 +1,241 @@
+"""`run_locally`: a declared job from its plan to its commits, on an embedded Spark server or one that is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.core.errors import JobGraphError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_abs.core.decide.region_decision import RegionDecision
+    from airflow_abs.operators.plan import PlanOperator
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+    from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
+    from airflow_abs.testing.job_run import JobRun
+
+
+@dataclass(frozen=True, slots=True)
+class VertexRun:
+    """What a vertex wrote, over all its subtasks, and how many subtasks it was given and why."""
+
+    rows: pa.Table
+    decision: RegionDecision
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRun(Mapping[str, VertexRun]):
+    """The vertices of a run by name."""
+
+    vertices: Mapping[str, VertexRun]
+
+    def __getitem__(self, vertex: str) -> VertexRun:
+        return self.vertices[vertex]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.vertices)
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+
+def run_locally(
+    job: AdaptiveSparkJob | PlanOperator,
+    parallelism: int | None = 4,
+    inputs: Mapping[str, pa.Table | Sequence[Mapping[str, Any]]] | None = None,
+    *,
+    endpoint: ConnectEndpoint | None = None,
+    logical_date: datetime | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> LocalRun:
+    """Plan, decide, run and commit a job as Airflow would, and hand back the rows of every vertex.
+
+    Nothing of it outlives the call but the embedded server, which later calls find warm: the exchange is a temporary
+    folder, and so are the sinks.
+
+    Args:
+        job: as it was declared in a DAG, or its `plan` task.
+        parallelism: subtasks of every vertex that can be spread (see `JobRun.at_parallelism`); None to have them
+            decided from bytes, which with small tables is one.
+        inputs: rows in the place of a vertex's source, as a table or as dicts; with `Files(schema=...)` they get its
+            types. Sources that are not named here are read.
+        endpoint: a Spark Connect server on this host; by default the embedded one.
+        logical_date: for templates; the data interval is the day that begins with it.
+        context: further variables of templates.
+
+    Raises:
+        JobGraphError: the job cannot be planned, or `inputs` does not fit it.
+        SparkOperationError, ExchangeError: as of a subtask or a commit.
+    """
+    return _run_each(job, [parallelism], inputs, endpoint, _context(logical_date, context))[0]
+
+
+def assert_same_at_any_parallelism(
+    job: AdaptiveSparkJob | PlanOperator,
+    parallelisms: Sequence[int] = (1, 2, 7),
+    inputs: Mapping[str, pa.Table | Sequence[Mapping[str, Any]]] | None = None,
+    *,
+    endpoint: ConnectEndpoint | None = None,
+    logical_date: datetime | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> None:
+    """Run a job at several numbers of subtasks and compare the rows of every vertex, in any order, with the first's.
+
+    Arguments and errors are those of `run_locally`; the job is planned once.
+
+    Raises:
+        AssertionError: names the vertex, the two numbers and some of the rows that differ.
+    """
+    from airflow_abs.testing.rows import describe_difference
+
+    if len(parallelisms) < 2:
+        raise ValueError(f"parallelisms is {parallelisms!r}; expected at least two numbers to compare, such as (1, 7)")
+    first, *others = _run_each(job, parallelisms, inputs, endpoint, _context(logical_date, context))
+    for parallelism, run in zip(parallelisms[1:], others, strict=True):
+        for name, vertex in run.items():
+            difference = describe_difference(vertex.rows, first[name].rows)
+            if difference is not None:
+                raise AssertionError(
+                    f"vertex {name!r}: its rows at parallelism {parallelism} are not those at {parallelisms[0]}: "
+                    f"{difference}"
+                )
+
+
+def _run_each(
+    job: AdaptiveSparkJob | PlanOperator,
+    parallelisms: Sequence[int | None],
+    inputs: Mapping[str, Any] | None,
+    endpoint: ConnectEndpoint | None,
+    context: Mapping[str, Any],
+) -> list[LocalRun]:
+    from airflow_abs.spark.connect.session import open_session
+
+    task = _plan_task(job)
+    with TemporaryDirectory(prefix="airflow-abs-") as name:
+        server = endpoint or _embedded_endpoint()
+        with open_session(server) as session:
+            planned = _plan(task, Path(name), session, server, inputs or {}, context, spread=None not in parallelisms)
+            runs = []
+            for number, parallelism in enumerate(parallelisms):
+                run = planned
+                if parallelism is not None:
+                    run = planned.at_parallelism(f"run-{number}-of-{parallelism}", parallelism)
+                runs.append(_run(run, session))
+            return runs
+
+
+def _plan_task(job: Any) -> PlanOperator:
+    from airflow_abs.operators.plan import PlanOperator
+
+    if isinstance(job, PlanOperator):
+        return job
+    found = [task for task in getattr(job, "children", {}).values() if isinstance(task, PlanOperator)]
+    if len(found) != 1:
+        raise JobGraphError(
+            f"{job!r} has no plan task; expected an AdaptiveSparkJob whose `with` block is closed, or its plan task"
+        )
+    return found[0]
+
+
+def _embedded_endpoint() -> ConnectEndpoint:
+    from airflow_abs.hooks.adaptive_spark import embedded_folder
+    from airflow_abs.spark.server.embedded import ensure_embedded_server
+
+    return ensure_embedded_server(embedded_folder())
+
+
+def _context(logical_date: datetime | None, further: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The variables of Airflow's templates that a date gives."""
+    from datetime import timedelta
+
+    from airflow.sdk.execution_time import macros
+
+    context: dict[str, Any] = {"macros": macros, "params": {}}
+    if logical_date is not None:
+        day = logical_date.strftime("%Y-%m-%d")
+        context |= {
+            "logical_date": logical_date,
+            "data_interval_start": logical_date,
+            "data_interval_end": logical_date + timedelta(days=1),
+            "ds": day,
+            "ds_nodash": day.replace("-", ""),
+            "ts": logical_date.isoformat(),
+        }
+    return context | dict(further or {})
+
+
+def _plan(
+    task: PlanOperator,
+    folder: Path,
+    session: Any,
+    endpoint: ConnectEndpoint,
+    inputs: Mapping[str, Any],
+    context: Mapping[str, Any],
+    *,
+    spread: bool,
+) -> JobRun:
+    from airflow_abs.core.graph.job_graph import build_job_graph
+    from airflow_abs.exchange.paths import JobFolder
+    from airflow_abs.exchange.sources.files import Files
+    from airflow_abs.spark.compile.vertices import is_materialised
+    from airflow_abs.testing.job_run import JobRun
+    from airflow_abs.testing.tables import write_inputs
+
+    sources = write_inputs(session, folder / "inputs", task.sources, inputs)
+    programs = _programs(task, sources, folder / "sinks", context)
+    passed_on = {vertex.name for vertex in task.graph.vertices if not is_materialised(task.graph, vertex.name)}
+    for name in passed_on:  # their rows would stay inside Spark: they are written besides
+        programs[name] = replace(programs[name], sink=Files(str(folder / "sinks" / name)))
+    vertices = [replace(each, has_sink=each.has_sink or each.name in passed_on) for each in task.graph.vertices]
+    graph = build_job_graph(vertices, task.graph.edges, task.options["max_parallelism"])
+    options = {**task.options, **({"fuse_below": 0} if spread else {})}
+    run = JobFolder(folder / "exchange", task.dag_id, "planned", task.job)
+    return JobRun.planned(endpoint, run, graph, programs, options)
+
+
+def _programs(
+    task: PlanOperator, sources: Mapping[str, Any], sinks: Path, context: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The task's own programs, rendered, with sinks below a folder of ours."""
+    rendered = {name: value for name, value in task.sources.items() if name not in sources}
+    copy = task.prepare_for_execution()
+    copy.sources = {**_render(task, rendered, context), **sources}
+    copy.sinks = {
+        name: {**_render(task, {**value, "path": "-"}, context), "path": str(sinks / name), "mode": "overwrite"}
+        for name, value in task.sinks.items()
+    }
+    copy.transform_kwargs = _render(task, task.transform_kwargs, context)
+    programs: dict[str, Any] = copy._programs()
+    return programs
+
+
+def _render(task: PlanOperator, value: Any, context: Mapping[str, Any]) -> Any:
+    from jinja2 import UndefinedError
+
+    try:
+        return task.render_template(value, dict(context))  # type: ignore[arg-type]
+    except UndefinedError as error:
+        raise JobGraphError(
+            f"job {task.job!r}: a template needs a variable that it does not have here ({error}); give run_locally a "
+            "logical_date, or the variable in context={...}"
+        ) from error
+
+
+def _run(run: JobRun, session: Any) -> LocalRun:
+    from airflow_abs.spark.run.release import release_sessions
+
+    failed = asyncio.run(run.run_regions())
+    try:
+        for error in failed.values():
+            raise error
+        run.commit()
+        return LocalRun({name: VertexRun(*found) for name, found in run.read_vertices(session).items()})
+    finally:
+        asyncio.run(release_sessions(run.endpoint, run.folder))

@@ -1,0 +1,231 @@
+"""Runs the corpus: every entry planned alone, and what is accepted run as vertices of one job, at several numbers of
+subtasks, against plain Spark on the whole tables."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.graph.job_graph import JobGraph, JobVertex, build_job_graph
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.connect.session import open_session
+from airflow_abs.spark.proof import prove_vertices
+from airflow_abs.spark.run.release import release_sessions
+from airflow_abs.testing.job_run import JobRun
+from airflow_abs.testing.rows import describe_difference
+from airflow_abs.testing.tables import write_table
+from tests.proof.entries import Entry
+from tests.proof.tables import build_tables
+
+OPTIONS: Mapping[str, Any] = {
+    "target_bytes": 64 * 1024 * 1024,
+    "min_parallelism": 1,
+    "max_parallelism": 32,
+    "default_source_parallelism": None,
+    "strategy": "balanced",
+    "slots": 2,  # one subtask shuffles inside, several are coalesced: both ways are tried
+}
+PARALLELISMS = (1, 2, 7)
+PLAIN = {
+    # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+_SIDE_BY_SIDE = 3
+
+
+class CorpusError(Exception):
+    """An entry is wrong, not what it tries."""
+
+
+class Outcome(StrEnum):
+    """What became of an entry; the first that applies, over all numbers of subtasks."""
+
+    FAILED = "failed in run"
+    WRONG = "green but wrong"
+    NEEDLESS = "refused needlessly"
+    REFUSED = "refused"
+    RIGHT = "accepted, right"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`detail` is the message of a refusal or failure, or what is wrong with the rows."""
+
+    entry: Entry
+    outcome: Outcome
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The tables as files, and a server."""
+
+    endpoint: ConnectEndpoint
+    folder: Path
+
+    @classmethod
+    def prepare(cls, endpoint: ConnectEndpoint, folder: Path) -> Bench:
+        for name, table in build_tables().items():
+            write_table(table, folder / "tables" / name)
+        return cls(endpoint, folder)
+
+    def files(self, table: str) -> Files:
+        return Files(str(self.folder / "tables" / table))
+
+    def expect(self, entry: Entry) -> Any:
+        """Plain Spark's rows, in a session of its own: an entry may leave settings or views behind."""
+        with open_session(self.endpoint, config=PLAIN) as session:
+            frames = {name: session.read.parquet(self.files(each.table).uri) for name, each in entry.inputs.items()}
+            return entry.transform(**frames).toArrow()
+
+    def judge(self, entry: Entry) -> None:
+        """Compile and prove the entry alone.
+
+        Raises:
+            JobGraphError: it is refused.
+        """
+        graph, programs = self._declare([entry])
+        with open_session(self.endpoint) as session:
+            prove_vertices(session, graph, compile_vertices(session, graph, programs))
+
+    def plan(self, run_id: str, entries: Sequence[Entry]) -> JobRun:
+        """One job of all these entries, each a vertex that nobody reads."""
+        graph, programs = self._declare(entries)
+        folder = JobFolder(self.folder / "exchange", "proof", run_id, "corpus")
+        return JobRun.planned(self.endpoint, folder, graph, programs, OPTIONS)
+
+    def _declare(self, entries: Sequence[Entry]) -> tuple[JobGraph, dict[str, VertexProgram]]:
+        tables = sorted({each.table for entry in entries for each in entry.inputs.values() if each.partitioning})
+        vertices = [JobVertex(name, has_source=True) for name in tables]
+        vertices += [JobVertex(entry.name, has_source=entry.source is not None) for entry in entries]
+        edges = [edge for entry in entries for edge in entry.edges(entry.name)]
+        graph = build_job_graph(vertices, edges, OPTIONS["max_parallelism"])
+        programs = {name: VertexProgram(name, None, {}, self.files(name)) for name in tables}
+        for entry in entries:
+            files = self.files(entry.source) if entry.source is not None else None
+            programs[entry.name] = VertexProgram(entry.name, _named(entry), {}, files)
+        return graph, programs
+
+
+def run_corpus(bench: Bench, entries: Sequence[Entry], parallelisms: Sequence[int] = PARALLELISMS) -> list[Verdict]:
+    """The verdict on every entry, in their order.
+
+    Raises:
+        CorpusError: plain Spark itself does not run an entry.
+    """
+    with open_session(bench.endpoint), _by_value(entries):  # held open, so that pyspark stays in Connect mode
+        expected = _each(bench.expect, entries)
+        broken = {entry.name: found for entry, found in zip(entries, expected, strict=True) if _is_error(found)}
+        if broken:
+            raise CorpusError(f"plain Spark itself does not run {broken}; correct these entries")
+        refusals = _each(bench.judge, entries)
+        verdicts = {
+            entry.name: _refused(entry, found)
+            for entry, found in zip(entries, refusals, strict=True)
+            if found is not None
+        }
+        accepted = [entry for entry in entries if entry.name not in verdicts]
+        wanted = {entry.name: rows for entry, rows in zip(entries, expected, strict=True)}
+        for entry in accepted:
+            verdicts[entry.name] = Verdict(entry, Outcome.RIGHT)
+        if accepted:
+            _run_accepted(bench, accepted, wanted, parallelisms, verdicts)
+    return [verdicts[entry.name] for entry in entries]
+
+
+def _run_accepted(
+    bench: Bench,
+    accepted: Sequence[Entry],
+    wanted: Mapping[str, Any],
+    parallelisms: Sequence[int],
+    verdicts: dict[str, Verdict],
+) -> None:
+    with ThreadPoolExecutor(1) as alone:  # this thread's active session is another, and table functions ask for it
+        planned = alone.submit(bench.plan, "together", accepted).result()
+    for region in planned.plan.regions:
+        if region.name not in wanted:  # the tables, read once for all
+            asyncio.run(planned.run_region(region.name))
+    for parallelism in parallelisms:
+        run = planned.at_parallelism(f"parallelism {parallelism}", parallelism)
+        failed = asyncio.run(run.run_regions())
+        with open_session(bench.endpoint) as session:
+            found = run.read_vertices(session)
+        asyncio.run(release_sessions(bench.endpoint, run.folder))
+        for entry in accepted:
+            if verdicts[entry.name].outcome is Outcome.RIGHT:
+                verdicts[entry.name] = _compared(entry, parallelism, found, failed, wanted[entry.name])
+
+
+def _compared(
+    entry: Entry, parallelism: int, found: Mapping[str, Any], failed: Mapping[str, Exception], wanted: Any
+) -> Verdict:
+    if entry.name in failed:
+        return Verdict(entry, Outcome.FAILED, f"at {parallelism}: {failed[entry.name]}")
+    rows = found[entry.name][0]
+    difference = entry.check(rows, wanted) if entry.check else describe_difference(rows, wanted)
+    if difference:
+        return Verdict(entry, Outcome.WRONG, f"at {parallelism}: {difference}")
+    return Verdict(entry, Outcome.RIGHT)
+
+
+def _refused(entry: Entry, error: Exception) -> Verdict:
+    if not isinstance(error, JobGraphError):
+        return Verdict(entry, Outcome.FAILED, f"in plan: {type(error).__name__}: {error}")
+    return Verdict(entry, Outcome.NEEDLESS if entry.safe else Outcome.REFUSED, str(error))
+
+
+def _each(work: Callable[[Entry], Any], entries: Iterable[Entry]) -> list[Any]:
+    """What it gives or raises for each entry, some side by side."""
+
+    def attempt(entry: Entry) -> Any:
+        try:
+            return work(entry)
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="corpus") as pool:
+        return list(pool.map(attempt, entries))
+
+
+def _is_error(found: Any) -> bool:
+    return isinstance(found, Exception)
+
+
+def _named(entry: Entry) -> Callable[..., Any]:
+    """A vertex gets its own source under one name, or by position."""
+    own = next((name for name, each in entry.inputs.items() if each.partitioning is None), None)
+    if own is None:
+        return entry.transform
+
+    def transform(source: Any, **others: Any) -> Any:
+        return entry.transform(**{own: source}, **others)
+
+    transform.__module__ = entry.transform.__module__
+    return transform
+
+
+@contextmanager
+def _by_value(entries: Iterable[Entry]) -> Iterator[None]:
+    """For the whole time: threads that compile would take each other's registration away."""
+    from pyspark import cloudpickle
+
+    modules = [sys.modules[name] for name in sorted({entry.transform.__module__ for entry in entries})]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)

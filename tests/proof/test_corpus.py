@@ -1,0 +1,51 @@
+"""A green run is a right run: every entry of the corpus, at 1, 2 and 7 subtasks, against plain Spark."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.proof.corpus import FAMILIES, read_corpus
+from tests.proof.known import FAILED, GREEN_BUT_WRONG, NEEDLESS
+from tests.proof.runner import PARALLELISMS, Bench, Outcome, Verdict, run_corpus
+from tests.proof.table import describe_exceptions
+
+if TYPE_CHECKING:
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+
+pytestmark = pytest.mark.spark
+
+AT = [int(each) for each in os.environ.get("AIRFLOW_ABS_CORPUS_AT", "").split(",") if each] or PARALLELISMS
+REMEDIES = ("hash(", "broadcast()", "parallelism=1", "per_subtask=True", "source=", "drop ", "use ", "expected ")
+"""Every refusal says what to write."""
+
+
+def names(verdicts: list[Verdict], outcome: Outcome) -> set[str]:
+    return {verdict.entry.name for verdict in verdicts if verdict.outcome is outcome}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_transform_is_refused_or_gives_plain_sparks_rows(
+    family: str, connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    entries = read_corpus((family,))
+    verdicts = run_corpus(Bench.prepare(connect_server, tmp_path_factory.mktemp(family)), entries, AT)
+    own = {entry.name for entry in entries}
+    shown = describe_exceptions(verdicts)
+    assert names(verdicts, Outcome.WRONG) == own & set(GREEN_BUT_WRONG), shown
+    assert names(verdicts, Outcome.FAILED) == own & set(FAILED), shown
+    assert names(verdicts, Outcome.NEEDLESS) == own & set(NEEDLESS), shown
+    for verdict in verdicts:
+        if verdict.outcome is Outcome.REFUSED:
+            assert f"vertex {verdict.entry.name!r}" in verdict.detail
+            assert any(remedy in verdict.detail for remedy in REMEDIES), verdict.detail
+
+
+def test_the_lists_of_what_is_known_name_entries_and_hold_no_more_than_they_may() -> None:
+    entries = read_corpus()
+    safe = {entry.name for entry in entries if entry.safe}
+    assert set(GREEN_BUT_WRONG) | set(FAILED) <= {entry.name for entry in entries}
+    assert set(NEEDLESS) <= safe
+    assert len(NEEDLESS) <= 0.04 * len(safe)  # to become 0.02

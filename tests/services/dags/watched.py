@@ -1,0 +1,63 @@
+"""Jobs to be looked at: one that takes its time, two that fail in a single subtask, one that nobody may see.
+
+Of the two that fail one does so in its worker, the other after it was handed over to the triggerer.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pendulum
+from airflow.sdk import DAG
+
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LAKE = os.environ.get("AIRFLOW_ABS_DEMO_DATA", "/tmp/airflow_abs_demo/data")
+MART = os.environ.get("AIRFLOW_ABS_DEMO_OUT", "/tmp/airflow_abs_demo/mart")
+DAY = "{{ macros.ds_add(data_interval_end | ds, -1) }}"
+
+
+def keep(orders: DataFrame) -> DataFrame:
+    return orders.select("order_id", "customer_id", "amount")
+
+
+def nap(orders: DataFrame) -> DataFrame:
+    def slowly(batches):  # type: ignore[no-untyped-def]
+        import time
+
+        for batch in batches:
+            time.sleep(8)
+            yield batch
+
+    return orders.mapInPandas(slowly, orders.schema)
+
+
+def refuse(orders: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as sf
+
+    refused = sf.raise_error(sf.lit("customer 13 has no credit line"))
+    return orders.withColumn("limit", sf.when(sf.col("customer_id") == 13, refused).otherwise(sf.col("amount")))
+
+
+for name, transform, defer_after in (
+    ("napping", nap, 10.0),
+    ("refusing", refuse, 60.0),
+    ("refusing_late", refuse, 0.2),
+    ("secret", keep, 10.0),
+):
+    with DAG(name, schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), catchup=False):
+        with AdaptiveSparkJob("job", defer_after=defer_after):
+            orders = AdaptiveSparkOperator(task_id="orders", source=Files(f"{LAKE}/orders/ds={DAY}"), transform=keep)
+            work = AdaptiveSparkOperator(
+                task_id="work",
+                inputs={"orders": orders.hash("customer_id")},
+                transform=transform,
+                pool="default_pool",  # of the author's own: they are not queued for slots in the triggerer
+            )
+            AdaptiveSparkOperator(
+                task_id="out", inputs={"work": work.rebalance()}, sink=Files(f"{MART}/{name}/ds={DAY}")
+            )

@@ -1,0 +1,363 @@
+"""The tab "Adaptive plan" as people use it: real Airflow, real Spark, real browser."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import httpx
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from airflow_abs.demo.run_report import RunReport
+from airflow_abs.demo.services import AirflowServices
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.runs.replayed import replay_run
+from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.exchange.runs.run_view import RunView
+from tests.plugins.pages import WAIT, texts, wait_for
+from tests.recorded_runs import wide_run
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+FRAME = "iframe[title='Adaptive plan']"
+SECONDS = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """One DAG run; `plan` is the address of its tab, `page` that of the page in it."""
+
+    airflow: AirflowServices
+    dag_id: str
+    run_id: str
+
+    @property
+    def plan(self) -> str:
+        return f"{self.airflow.url}/dags/{self.dag_id}/runs/{self.run_id}/plugin/adaptive-plan"
+
+    @property
+    def page(self) -> str:
+        return f"{self.airflow.url}/adaptive_spark/plan?dag_id={self.dag_id}&run_id={self.run_id}"
+
+    def wait(self) -> str:
+        return self.airflow.api.wait_for_run(self.dag_id, self.run_id, SECONDS)
+
+
+StartRun = Callable[[str, int], WatchedRun]
+
+
+@pytest.fixture(scope="package")
+def start_run(airflow: AirflowServices, days: tuple[date, ...]) -> StartRun:
+    """Trigger a DAG for one of the days, as its schedule would at the end of that day."""
+
+    def start(dag_id: str, day: int) -> WatchedRun:
+        airflow.api.wait_for_dag(dag_id, SECONDS)
+        end = days[day] + timedelta(days=1)
+        logical_date = datetime(end.year, end.month, end.day, tzinfo=UTC)
+        return WatchedRun(airflow, dag_id, airflow.api.trigger_run(dag_id, logical_date, run_id=f"day-{day}"))
+
+    return start
+
+
+@pytest.fixture(scope="package")
+def finished(airflow: AirflowServices, daily_runs: tuple[RunReport, ...]) -> WatchedRun:
+    """The example DAG on its day with a hot customer, after two days of fewer orders."""
+    assert [run.problem for run in daily_runs] == [None] * 3
+    return WatchedRun(airflow, "daily_revenue", daily_runs[2].run_id)
+
+
+def copy_run(
+    run: WatchedRun, run_id: str, *, days: int, widened: Mapping[str, int] = MappingProxyType({})
+) -> WatchedRun:
+    """A run so many days later in Airflow's database alone: nothing of it ran, nothing is in the exchange."""
+    counts = [f"revenue.{name}.run={count}" for name, count in widened.items()]
+    script = str(Path(__file__).with_name("copy_run.py"))
+    command = [sys.executable, "-W", "ignore", script, run.dag_id, run.run_id, run_id, str(days), *counts]
+    subprocess.run(command, env=run.airflow.env, check=True)
+    return WatchedRun(run.airflow, run.dag_id, run_id)
+
+
+def open_tab(browser: Any, run: WatchedRun, address: str | None = None) -> None:
+    """Open the tab in Airflow's UI and go into its frame."""
+    browser.get(run.airflow.url)
+    wait_for(browser, "document.readyState === 'complete'")
+    browser.get(address or run.plan)
+    enter_tab(browser)
+
+
+def enter_tab(browser: Any) -> None:
+    """Airflow's UI may draw the frame anew while it loads; then it is entered again."""
+    from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, StaleElementReferenceException
+
+    deadline = time.monotonic() + WAIT
+    while True:
+        browser.switch_to.default_content()
+        try:
+            browser.switch_to.frame(browser.find_element("css selector", FRAME))
+            if browser.execute_script("return document.querySelector('#page')?.getAttribute('aria-busy')") == "false":
+                return
+        except (NoSuchElementException, NoSuchFrameException, StaleElementReferenceException):
+            pass
+        assert time.monotonic() < deadline, f"the tab did not open: {browser.current_url}"
+        time.sleep(0.2)
+
+
+def open_page(browser: Any, run: WatchedRun, more: str = "") -> None:
+    """Open the page by itself, signed in."""
+    browser.get(run.airflow.url)
+    wait_for(browser, "document.cookie !== null && document.querySelector('nav, main, #root *')")
+    browser.get(run.page + more)
+    wait_for(browser, "document.querySelector('#page')?.getAttribute('aria-busy') === 'false'")
+
+
+def recorded(folder: Path, run: WatchedRun, job: str) -> RunView:
+    return read_run(JobFolder(folder / "exchange", run.dag_id, run.run_id, job))
+
+
+def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
+    browser: Any, finished: WatchedRun, folder: Path, screenshots: Path
+) -> None:
+    browser.set_window_size(1280, 1560)
+    open_tab(browser, finished)
+    view = recorded(folder, finished, "revenue")
+    names = [region.name for region in view.regions]
+    counts = [len(region.subtasks) for region in view.regions]
+    assert names == ["orders", "customers", "enriched", "by_region"]
+    assert sorted(texts(browser, ".box .vertex")) == sorted(names)
+    assert sorted(texts(browser, ".box .fan-out")) == sorted(f"\N{MULTIPLICATION SIGN}{count}" for count in counts)
+    assert sorted(texts(browser, ".edge-label .kind")) == ["broadcast", "hash", "hash"]
+    assert sorted(texts(browser, ".edge-label .keys")) == ["customer_id", "region"]
+    cells = [
+        browser.execute_script(f"return document.querySelectorAll('[data-region={n}] .cell').length") for n in names
+    ]
+    assert cells == counts
+    assert f"{sum(counts)} subtasks: {sum(counts)} done" in texts(browser, ".summary")[0]
+    reasons = [text.replace("→", "->") for text in texts(browser, ".reason")]
+    assert reasons == [region.decision.reason for region in view.regions if region.decision]
+    assert any("subpartition" in chip for chip in texts(browser, ".chip.warn"))  # the hot customer is called out
+    assert wait_for(browser, "document.querySelectorAll('figure').length") == 4
+    assert browser.execute_script("return document.querySelectorAll('figure:first-of-type .past').length") == 3
+    browser.execute_script("scrollTo(0, 120)")
+    browser.switch_to.default_content()
+    browser.save_screenshot(str(screenshots / "adaptive-plan.png"))
+
+
+def test_replay_gives_the_decisions_of_a_real_run(finished: WatchedRun, folder: Path) -> None:
+    replayed = replay_run(recorded(folder, finished, "revenue"))
+    assert [each.region for each in replayed] == ["orders", "customers", "enriched", "by_region"]
+    assert [each.again for each in replayed] == [each.recorded for each in replayed]
+
+
+def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, folder: Path, screenshots: Path) -> None:
+    run = start_run("napping", 1)
+    open_page(browser, run)
+    # Before: nothing is planned, and that is said; then the graph grows without a reload.
+    browser.execute_script("window.sameDocument = true")
+    wait_for(browser, "document.querySelectorAll('.box').length === 3", seconds=300)
+    assert "?" in texts(browser, ".box .fan-out")
+    assert texts(browser, ".card.open .reason")[0].startswith("Not decided yet")
+    wait_for(browser, "document.querySelector('[data-region=work] .cell.running')", seconds=300)
+    browser.save_screenshot(str(screenshots / "adaptive-plan-live.png"))
+    assert run.wait() == "success"
+    wait_for(browser, "document.querySelector('.badge')?.textContent === 'success'")
+    wait_for(browser, "document.querySelectorAll('.cell').length === document.querySelectorAll('.cell.done').length")
+    assert "?" not in texts(browser, ".box .fan-out")
+    assert browser.execute_script("return window.sameDocument") is True
+    assert "3 of 3 vertices decided" in texts(browser, "#live")[0]  # told to screen readers
+    view = recorded(folder, run, "job").region("work")
+    waits = [subtask.waited for subtask in view.subtasks]
+    assert all(waited is not None and 0 < waited < 600 for waited in waits)
+    # Who ended it, worker or triggerer, makes no difference to the link.
+    for index in range(len(view.subtasks)):
+        path = f"/dags/napping/dagRuns/{run.run_id}/taskInstances/job.work.run/links"
+        links = run.airflow.api.request("GET", path, params={"map_index": index})["extra_links"]
+        assert links["Adaptive plan"] == f"{run.plan}?region=work&subtask={index}"
+
+
+@pytest.fixture(scope="package")
+def failed(start_run: StartRun) -> dict[str, WatchedRun]:
+    """Two runs of the same fault side by side: noticed in the worker, and in the triggerer."""
+    runs = {place: start_run(dag_id, 2) for place, dag_id in (("worker", "refusing"), ("triggerer", "refusing_late"))}
+    assert {run.wait() for run in runs.values()} == {"failed"}
+    return runs
+
+
+@pytest.mark.parametrize("place", ["worker", "triggerer"])
+def test_which_range_failed_why_and_how_big_is_there_when_the_tab_opens(
+    place: str, browser: Any, failed: dict[str, WatchedRun], folder: Path, screenshots: Path
+) -> None:
+    run = failed[place]
+    open_tab(browser, run)
+    view = recorded(folder, run, "job").region("work")
+    (lost,) = [subtask for subtask in view.subtasks if subtask.attempt is None]
+    log = run.airflow.api.task_log(run.dag_id, run.run_id, "job.work.run", map_index=lost.index)
+    assert ("the triggerer takes over" in log) is (place == "triggerer")
+    (heading,) = texts(browser, ".failure h2")
+    assert heading == f"work: subtask {lost.index} failed"
+    assert f"subpartitions {lost.subpartitions}" in texts(browser, ".failure p")[0]
+    wait_for(browser, "document.querySelector('.failure .why')?.textContent.includes('credit line')")
+    assert "customer 13 has no credit line" in texts(browser, ".failure .why")[0]
+    assert "?" in texts(browser, ".box .fan-out")  # what comes after it was never decided
+    browser.switch_to.default_content()
+    browser.save_screenshot(str(screenshots / f"adaptive-plan-failed-{place}.png"))
+    enter_tab(browser)
+    browser.find_element("css selector", ".failure .links a:last-child").click()
+    browser.switch_to.default_content()
+    wait_for(browser, f"location.pathname.endsWith('/tasks/job.work.run/mapped/{lost.index}')")
+
+
+def test_a_task_instance_links_to_its_own_subtask(browser: Any, finished: WatchedRun) -> None:
+    path = f"/dags/{finished.dag_id}/dagRuns/{finished.run_id}/taskInstances/revenue.orders.run/links"
+    links = finished.airflow.api.request("GET", path, params={"map_index": 1})["extra_links"]
+    assert links["Adaptive plan"] == f"{finished.plan}?region=orders&subtask=1"
+    open_tab(browser, finished, links["Adaptive plan"])
+    wait_for(
+        browser, "document.querySelector('[data-region=orders] .chosen h4')?.textContent.startsWith('Subtask 1 of')"
+    )
+    browser.find_element("css selector", "[data-region=orders] .chosen .links a").click()
+    browser.switch_to.default_content()
+    wait_for(browser, "location.pathname.endsWith('/tasks/revenue.orders.run/mapped/1')")
+
+
+def test_the_page_follows_the_theme_around_it(browser: Any, finished: WatchedRun, screenshots: Path) -> None:
+    open_tab(browser, finished)
+    browser.switch_to.default_content()
+    for theme, shade in (("dark", "20, 28, 43"), ("light", "255, 255, 255")):
+        browser.execute_script(
+            "const own = document.documentElement.classList; own.remove('dark', 'light'); own.add(arguments[0])",
+            theme,
+        )
+        inside = "document.querySelector('iframe[title=\"Adaptive plan\"]').contentDocument"
+        wait_for(browser, f"{inside}.documentElement.dataset.theme === '{theme}'")
+        assert browser.execute_script(f"return getComputedStyle({inside}.body).backgroundColor") == f"rgb({shade})"
+        browser.save_screenshot(str(screenshots / f"adaptive-plan-{theme}.png"))
+
+
+def test_it_is_usable_by_keyboard_and_at_the_width_of_a_phone(
+    browser: Any, finished: WatchedRun, screenshots: Path
+) -> None:
+    browser.set_window_size(500, 900)
+    open_page(browser, finished)
+    browser.execute_script("document.querySelector('[data-region=orders] .strip').focus()")
+    browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert texts(browser, "[data-region=orders] .chosen h4")[0].startswith("Subtask 1 of")
+    browser.switch_to.active_element.send_keys(Keys.END)
+    last = "document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))"
+    assert browser.execute_script(f"return {last}.getAttribute('aria-selected')") == "true"
+    assert browser.execute_script(f"return {last}.getAttribute('aria-label')").startswith("subtask ")
+    browser.execute_script("document.querySelector('[data-region=orders] summary').focus()")
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    cells = browser.execute_script("return document.querySelectorAll('[data-region=orders] .cell').length")
+    # The browser tells the page of an opened table when it next has time.
+    wait_for(browser, f"document.querySelectorAll('[data-region=orders] tbody tr').length === {cells}")
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    browser.save_screenshot(str(screenshots / "adaptive-plan-phone.png"))
+
+
+def test_an_earlier_run_is_one_click_away(browser: Any, finished: WatchedRun) -> None:
+    open_page(browser, finished)
+    wait_for(browser, "document.querySelectorAll('figure').length === 4")
+    browser.execute_script(
+        "document.querySelector('figure .past:not(.current)').dispatchEvent(new MouseEvent('click'))"
+    )
+    wait_for(browser, f"location.search.includes('run_id=demo__') && !location.search.includes('{finished.run_id}')")
+
+
+def test_a_run_whose_data_is_gone_says_what_is_missing(browser: Any, finished: WatchedRun, folder: Path) -> None:
+    open_page(browser, copy_run(finished, "gone", days=2000))
+    assert f"{folder}/exchange/daily_revenue/gone/revenue/plan.json" in texts(browser, ".missing p")[0]
+    assert "no longer holds this run" in texts(browser, ".missing .hint")[0]
+
+
+def test_a_thousand_subtasks_come_through_the_api_server(
+    browser: Any, finished: WatchedRun, folder: Path, screenshots: Path
+) -> None:
+    """Rows of the database and files of the exchange, none of which anybody has read before. How long it took is kept
+    beside the screenshots; it says as much about the machine as about the page."""
+    counts = {"orders": 1000, "customers": 1, "enriched": 1000, "by_region": 2}
+    run = copy_run(finished, "wide", days=1000, widened=counts)
+    wide_run(JobFolder(folder / "exchange", run.dag_id, run.run_id, "revenue"), 1000).run()
+    open_page(browser, run)
+    wait_for(browser, "performance.getEntriesByName('drawn').length")
+    for name, count in counts.items():
+        cells = f"document.querySelectorAll('[data-region={name}] .cell.done').length"
+        assert browser.execute_script(f"return {cells}") == count
+    browser.save_screenshot(str(screenshots / "thousand-in-airflow.png"))
+    figures = browser.execute_script(
+        "const [run] = performance.getEntriesByType('resource').filter((each) => each.name.includes('api/run'));"
+        "const [drawn] = performance.getEntriesByName('drawn');"
+        "return { answered_ms: run.responseEnd - run.startTime, drawn_ms: drawn.startTime }"
+    )
+    (screenshots / "thousand-in-airflow.json").write_text(json.dumps(figures))
+
+
+ROUTES = ("plan", "api/run", "api/history")
+
+
+def ask(airflow: AirflowServices, route: str, query: str, *, token: str | None = None) -> httpx.Response:
+    """One request; of this Airflow, which makes everybody its admin, unless a token is given."""
+    own = token or httpx.get(f"{airflow.url}/auth/token", trust_env=False).json()["access_token"]
+    headers = {"Authorization": f"Bearer {own}"}
+    return httpx.get(f"{airflow.url}/adaptive_spark/{route}?{query}", headers=headers, trust_env=False, timeout=120)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_no_route_gives_anything_to_who_may_not_see_the_dag(route: str, finished: WatchedRun) -> None:
+    airflow, known = finished.airflow, f"run_id={finished.run_id}"
+    refusals = {
+        "forged": (ask(airflow, route, f"dag_id=daily_revenue&{known}", token="forged"), 403),
+        "no right": (ask(airflow, route, f"dag_id=secret&{known}"), 403),
+        "no right, second of two": (ask(airflow, route, f"dag_id=daily_revenue&dag_id=secret&{known}"), 403),
+        "unknown DAG": (ask(airflow, route, f"dag_id=nothing&{known}"), 404),
+        "unknown run": (ask(airflow, route, "dag_id=daily_revenue&run_id=nothing"), 404),
+        "all DAGs": (ask(airflow, route, f"dag_id=~&{known}"), 404),
+        "no DAG": (ask(airflow, route, known), 404),
+    }
+    assert {name: answer.status_code for name, (answer, _) in refusals.items()} == {
+        name: status for name, (_, status) in refusals.items()
+    }
+    for answer, _ in refusals.values():
+        assert "subtask" not in answer.text
+        assert "exchange" not in answer.text
+    hidden_last = ask(airflow, route, f"dag_id=secret&dag_id=daily_revenue&{known}")
+    assert hidden_last.status_code == 200
+    assert "secret" not in hidden_last.text
+
+
+def test_refusals_are_pages_for_people(browser: Any, finished: WatchedRun) -> None:
+    browser.get(finished.airflow.url)
+    wait_for(browser, "document.readyState === 'complete'")
+    for query, title, detail in (
+        ("dag_id=secret&run_id=x", "Not allowed (403)", "You may not see this DAG's runs."),
+        ("dag_id=<b>x</b>&run_id=x", "Not found (404)", "There is no DAG '<b>x</b>'."),
+    ):
+        browser.get(f"{finished.airflow.url}/adaptive_spark/plan?{query}")
+        assert texts(browser, "h1") == [title]
+        assert detail in texts(browser, "main p")[0]
+    browser.get_log("browser")  # the browser notes the two refusals themselves
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_nothing_can_be_written(method: str, finished: WatchedRun) -> None:
+    for route in ROUTES:
+        address = f"{finished.airflow.url}/adaptive_spark/{route}?dag_id=daily_revenue&run_id={finished.run_id}"
+        assert httpx.request(method, address, trust_env=False, timeout=120).status_code == 405
+
+
+def test_the_page_loads_nothing_from_elsewhere(finished: WatchedRun) -> None:
+    answer = ask(finished.airflow, "plan", f"dag_id=daily_revenue&run_id={finished.run_id}")
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert [part for part in answer.text.split('"') if part.startswith(("http:", "https:", "//"))] == [
+        "http://www.w3.org/2000/svg"
+    ]
+    for unsafe in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert unsafe not in answer.text

@@ -1,0 +1,250 @@
+"""Transforms that would give other rows in parts: each is refused, with what it needs and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.spark.proof.transforms import functions, same, sql
+
+pytestmark = pytest.mark.spark
+
+REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "limit": (lambda orders: orders.limit(3), "limit()/offset() at test_refused.py:", "of its own with parallelism=1"),
+    "offset": (lambda orders: orders.offset(3), "limit()/offset()", "parallelism=1"),
+    "ordered limit": (lambda orders: orders.orderBy("id").limit(3), "limit()/offset()", "parallelism=1"),
+    "limit inside": (lambda orders: orders.limit(9).groupBy("customer").count(), "limit()/offset()", "parallelism=1"),
+    "limit in SQL": (sql("SELECT * FROM {orders} LIMIT 3"), "limit()/offset() at transforms.py:", "parallelism=1"),
+    "limit of a broadcast input": (
+        lambda events, rates: events.join(rates.limit(3), "customer"),
+        "limit()/offset() of rows that every subtask has",
+        "read that with broadcast()",
+    ),
+    "total": (lambda orders: orders.agg(functions().sum("amount")), "needs all rows in one subtask", "parallelism=1"),
+    "aggregate by another column": (
+        lambda orders: orders.groupBy("region").count(),
+        "an aggregate (groupBy, agg, count, ...) at test_refused.py:",
+        "read the input with hash('region')",
+    ),
+    "aggregate by a part of the keys": (
+        lambda pairs: pairs.groupBy("region").count(),
+        "(here pairs is hashed by region, customer)",
+        "hash('region')",
+    ),
+    "aggregate of a source": (
+        lambda source: source.groupBy("customer").count(),
+        "(here the source of step is dealt out by files)",
+        "make it a vertex of its own whose input is hashed so",
+    ),
+    "aggregate of a rebalance input": (
+        lambda events: events.groupBy("customer").count(),
+        "(here events is spread by no key)",
+        "hash('customer')",
+    ),
+    "aggregate by a derived key": (
+        lambda orders: orders.withColumn("customer", functions().col("customer") % 7).groupBy("customer").count(),
+        "an aggregate",
+        "hash('customer')",
+    ),
+    "rollup": (lambda orders: orders.rollup("customer", "region").count(), "an aggregate", "hash("),
+    "cube": (lambda orders: orders.cube("customer").count(), "an aggregate", "hash("),
+    "distinct without the key": (
+        lambda orders: orders.select("region").distinct(),
+        "distinct()/dropDuplicates()",
+        "hash('region')",
+    ),
+    "dropDuplicates by another column": (
+        lambda orders: orders.dropDuplicates(["region"]),
+        "needs all rows with the same value of region",
+        "hash('region')",
+    ),
+    "window by another column": (
+        sql("SELECT *, row_number() OVER (PARTITION BY region ORDER BY id) AS r FROM {orders}"),
+        "a window at transforms.py:",
+        "hash('region')",
+    ),
+    "window over everything": (
+        sql("SELECT *, row_number() OVER (ORDER BY id) AS r FROM {orders}"),
+        "a window",
+        "partitionBy() the window",
+    ),
+    "global sort": (
+        lambda orders: orders.orderBy("amount"),
+        "orderBy amount ASC NULLS FIRST",
+        "sortWithinPartitions()",
+    ),
+    "join on another column": (
+        lambda orders, customers: orders.join(customers.drop("customer"), "region"),
+        "a join on region = region at test_refused.py:",
+        "the smaller one with broadcast()",
+    ),
+    "join of one key of two": (
+        lambda pairs, others: pairs.join(others.select("region", "total").withColumnRenamed("total", "t"), "region"),
+        "a join on region = region",
+        "hash() of these columns",
+    ),
+    "join with keys crossed": (
+        sql(
+            "SELECT p.total, o.total AS t FROM {pairs} p JOIN {others} o "
+            "ON p.region = o.customer AND p.customer = o.region"
+        ),
+        "a join on",
+        "in the same order",
+    ),
+    "join with a rebalance input": (
+        lambda orders, events: orders.join(events.select("customer", functions().col("id").alias("event")), "customer"),
+        "a join on customer = customer",
+        "hash()",
+    ),
+    "join of a source with a hash input": (
+        lambda source, customers: source.join(customers.drop("region"), "customer"),
+        "the source of step is dealt out by files",
+        "hash()",
+    ),
+    "cross join": (
+        lambda orders, longs: orders.crossJoin(longs.select("note")),
+        "compares no equal columns",
+        "broadcast()",
+    ),
+    "join by inequality": (
+        sql("SELECT o.id, c.name FROM {orders} o JOIN {customers} c ON o.customer < c.customer"),
+        "compares no equal columns",
+        "broadcast()",
+    ),
+    "NOT IN": (
+        sql("SELECT * FROM {orders} WHERE customer NOT IN (SELECT customer FROM {customers})"),
+        "NOT IN",
+        "NOT EXISTS",
+    ),
+    "full join of a broadcast input": (
+        lambda orders, rates: orders.join(rates, "customer", "full"),
+        "a full outer join that keeps rows of a side that every subtask has",
+        "keeps the divided side",
+    ),
+    "right join of a broadcast input": (
+        lambda orders, rates: orders.join(rates, "customer", "right"),
+        "a right join",
+        "hash()",
+    ),
+    "left join from a broadcast input": (
+        lambda orders, rates: rates.join(orders, "customer", "left"),
+        "a left join",
+        "hash()",
+    ),
+    "semi join of a broadcast input": (
+        lambda orders, rates: rates.join(orders, "customer", "left_semi"),
+        "a left semi join",
+        "hash()",
+    ),
+    "anti join of a broadcast input": (
+        lambda orders, rates: rates.join(orders, "customer", "left_anti"),
+        "a left anti join",
+        "hash()",
+    ),
+    "union with a broadcast input": (
+        lambda orders, rates: orders.select("customer").union(rates.select("customer")),
+        "a union of divided rows with rows that every subtask has",
+        "rebalance()",
+    ),
+    "union with local rows": (
+        sql("SELECT customer FROM {orders} UNION ALL SELECT 1"),
+        "a union of divided rows",
+        "make the rows a source",
+    ),
+    "a total over all rows in a subquery": (
+        sql("SELECT * FROM {orders} WHERE amount > (SELECT avg(amount) FROM {orders})"),
+        "an aggregate",
+        "parallelism=1",
+    ),
+    "sample": (lambda orders: orders.sample(0.1), "sample() at test_refused.py:", "pmod(xxhash64("),
+    "sample by strata": (lambda orders: orders.sampleBy("customer", {1: 0.5}), "sample()", "pmod(xxhash64("),
+    "sample in SQL": (sql("SELECT * FROM {orders} TABLESAMPLE (10 PERCENT)"), "sample()", "pmod(xxhash64("),
+    "DISTRIBUTE BY another column": (
+        sql("SELECT region, count(*) AS n FROM (SELECT * FROM {orders} DISTRIBUTE BY region) GROUP BY region"),
+        "DISTRIBUTE BY, CLUSTER BY or a repartition (hashpartitioning(region",
+        "drop it",
+    ),
+    "repartition by another column": (
+        lambda orders: orders.repartition("region").groupBy("region").count(),
+        "an aggregate",
+        "hash('region')",
+    ),
+    "DISTRIBUTE BY more than the keys, on both sides": (
+        sql(
+            "SELECT p.goal, v.seconds FROM (SELECT * FROM {plans} DISTRIBUTE BY customer, day) p "
+            "JOIN (SELECT * FROM {visits} DISTRIBUTE BY customer, day) v ON p.customer = v.customer AND p.day = v.day"
+        ),
+        "a join on",
+        "hash()",
+    ),
+    "applyInPandas by another column": (
+        lambda orders: orders.groupBy("region").applyInPandas(same, orders.schema),
+        "a function of groups (applyInPandas, cogroup) at test_refused.py:",
+        "hash('region')",
+    ),
+    "cogroup by another column": (
+        lambda orders, customers: (
+            orders.groupBy("region")
+            .cogroup(customers.groupBy("region"))
+            .applyInPandas(lambda left, right: left, orders.schema)
+        ),
+        "a function of groups",
+        "hash('region')",
+    ),
+    "cogroup with a broadcast input": (
+        lambda orders, rates: (
+            orders.groupBy("customer")
+            .cogroup(rates.groupBy("customer"))
+            .applyInPandas(lambda left, right: left, orders.schema)
+        ),
+        "would give the groups of a broadcast input once for each subtask",
+        "read both sides with hash()",
+    ),
+    "describe": (lambda orders: orders.describe(), "needs all rows in one subtask", "parallelism=1"),
+    "summary": (lambda orders: orders.summary("count"), "needs all rows in one subtask", "parallelism=1"),
+    "freqItems": (lambda orders: orders.freqItems(["region"]), "needs all rows in one subtask", "parallelism=1"),
+    "intersect without the key": (
+        lambda orders, customers: orders.select("region").intersect(customers.select("region")),
+        "region",
+        "hash(",
+    ),
+    "pivot without values": (
+        lambda orders: orders.groupBy("customer").pivot("region").sum("amount"),
+        "pivot() without values at test_refused.py:",
+        "pivot('c', ['a', 'b'])",
+    ),
+    "crosstab": (lambda orders: orders.crosstab("customer", "region"), "crosstab()", "groupBy('a').pivot"),
+    "number of a Spark partition": (
+        lambda orders: orders.withColumn("p", functions().spark_partition_id()),
+        "spark_partition_id()",
+        "a column of the data",
+    ),
+    "number of a Spark partition in SQL": (
+        sql("SELECT *, spark_partition_id() AS p FROM {orders}"),
+        "spark_partition_id()",
+        "a column of the data",
+    ),
+    "file name of an input": (
+        lambda orders: orders.withColumn("f", functions().input_file_name()),
+        "input_file_name()",
+        "that has the source",
+    ),
+    "last part of one operator is another's": (
+        lambda orders, customers: orders.join(customers.drop("region"), "customer").groupBy("region").count(),
+        "same value of region",
+        "hash('region')",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_transform_that_needs_rows_of_other_subtasks_says_which_operator_and_what_to_write(
+    name: str, refusal: Callable[..., str]
+) -> None:
+    transform, found, remedy = REFUSED[name]
+    message = refusal(transform)
+    assert message.startswith("vertex 'step' cannot run in parts: ")
+    assert found in message
+    assert remedy in message

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import asyncio
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upath import UPath
+
+from airflow_abs.exchange.errors import ExchangeUnreachableError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.spark.connect.capacity import read_capacity, splits_of_range
+from airflow_abs.spark.connect.connection import open_connection
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.planning import check_exchange, read_slots
+
+pytestmark = pytest.mark.spark
+
+
+def folder(root: Any) -> JobFolder:
+    return JobFolder(root, "dag", "run", "job")
+
+
+def test_an_exchange_that_both_sides_reach_is_left_as_it_was(session: Any, tmp_path: Path) -> None:
+    check_exchange(session, folder(tmp_path))
+    assert list(folder(tmp_path).path.iterdir()) == []
+
+
+def test_an_exchange_that_airflow_cannot_write_is_named(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ExchangeUnreachableError, match=r"Airflow cannot write a file there .*check the path"):
+        check_exchange(session, folder(tmp_path / "file"))
+
+
+def test_an_exchange_that_spark_cannot_write_is_named(session: Any) -> None:
+    with pytest.raises(ExchangeUnreachableError) as caught:
+        check_exchange(session, folder(UPath("memory://exchange")))
+    said = str(caught.value)
+    assert said.startswith("the Spark server cannot write to the exchange at memory://exchange/dag/run/job: ")
+    assert said.endswith("expected a path that Airflow and Spark both reach and may write to")
+
+
+def test_the_slots_of_a_local_server_are_its_cores(session: Any) -> None:
+    assert read_slots(session) == 2
+
+
+def test_a_trigger_learns_the_same_without_a_dataframe(connect_server: ConnectEndpoint) -> None:
+    async def ask() -> int:
+        async with open_connection(connect_server) as connection:
+            return await read_capacity(connection, str(uuid.uuid4()))
+
+    assert asyncio.run(ask()) == 2
+
+
+def test_a_plan_that_shows_no_splits_tells_nothing() -> None:
+    assert splits_of_range("*(1) Range (0, 1048576, step=1, splits=8)") == 8
+    assert splits_of_range("LocalTableScan") is None

@@ -1,0 +1,145 @@
+"""What authors use to test their jobs, used as they would."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.testing import assert_same_at_any_parallelism, run_locally
+
+if TYPE_CHECKING:
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+
+pytestmark = pytest.mark.spark
+
+ORDERS = [
+    {"customer_id": key % 5 or None, "amount": key, "at": datetime(2026, 1, 3, key % 24, tzinfo=UTC)}
+    for key in range(40)
+]
+CUSTOMERS = pa.table({"customer_id": [1, 2, 3], "region": ["north", "south", "north"]})
+INPUTS = {"orders": ORDERS, "customers": CUSTOMERS}
+
+
+def of_day(source: Any, day: str) -> Any:
+    return source.where(f"date(at) = DATE '{day}'")
+
+
+def enrich(orders: Any, customers: Any) -> Any:
+    return orders.join(customers, "customer_id", "left")
+
+
+def total(enriched: Any) -> Any:
+    from pyspark.sql import functions as sf
+
+    return enriched.groupBy("region").agg(sf.sum("amount").alias("revenue"))
+
+
+def rows_of_each_batch(source: Any) -> Any:
+    """Depends on how rows are cut, and no planner can know it."""
+    return source.mapInPandas(lambda batches: (batch.assign(n=len(batch))[["n"]] for batch in batches), "n BIGINT")
+
+
+@pytest.fixture(scope="module")
+def job() -> Any:
+    from airflow.sdk import DAG
+
+    from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
+    from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
+
+    with DAG("daily_revenue", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=UTC)):
+        with AdaptiveSparkJob("revenue", exchange="s3://scratch/exchange", fuse_below="1GB") as revenue:
+            orders = AdaptiveSparkOperator(
+                task_id="orders",
+                source=Files(
+                    "s3://lake/orders/ds={{ ds }}", "csv", schema="customer_id INT, amount BIGINT, at TIMESTAMP"
+                ),
+                transform=of_day,
+                transform_kwargs={"day": "{{ ds }}"},
+            )
+            customers = AdaptiveSparkOperator(task_id="customers", source=Files("s3://lake/customers"))
+            enriched = AdaptiveSparkOperator(
+                task_id="enriched",
+                inputs={"orders": orders.hash("customer_id"), "customers": customers.hash("customer_id")},
+                transform=enrich,
+            )
+            passed = AdaptiveSparkOperator(task_id="passed", inputs={"enriched": enriched.hash("region")})
+            AdaptiveSparkOperator(
+                task_id="by_region",
+                inputs={"enriched": passed.forward()},
+                transform=total,
+                sink=Files("s3://mart/revenue/ds={{ ds }}", "csv", options={"header": "true"}),
+            )
+    return revenue
+
+
+def test_a_declared_job_runs_on_small_tables_and_shows_the_rows_and_the_decision_of_every_vertex(
+    connect_server: ConnectEndpoint, job: Any
+) -> None:
+    run = run_locally(job, 3, INPUTS, endpoint=connect_server, logical_date=datetime(2026, 1, 3, tzinfo=UTC))
+    assert list(run) == ["orders", "customers", "enriched", "passed", "by_region"]
+    assert {name: vertex.decision.parallelism for name, vertex in run.items()} == dict.fromkeys(run, 3)
+    # keys 1, 2, 3: 8 orders each, amounts k, k + 5, ..., k + 35: 8 k + 140; key 4 and NULL have no customer
+    assert sorted(run["by_region"].rows.to_pylist(), key=repr) == [
+        {"region": "north", "revenue": 148 + 164},
+        {"region": "south", "revenue": 156},
+        {"region": None, "revenue": 172 + 140},
+    ]
+    assert run["orders"].rows.schema.field("customer_id").type == pa.int32()  # as the source declares it
+    assert sorted(run["orders"].rows.to_pylist(), key=lambda row: row["amount"]) == ORDERS
+    assert run["passed"].rows.num_rows == run["enriched"].rows.num_rows == 40
+
+
+def test_without_a_parallelism_the_small_day_is_decided_as_on_any_day(
+    connect_server: ConnectEndpoint, job: Any
+) -> None:
+    run = run_locally(job, None, INPUTS, endpoint=connect_server, logical_date=datetime(2026, 1, 3, tzinfo=UTC))
+    assert {vertex.decision.parallelism for vertex in run.values()} == {1}
+    assert "fused" in run["by_region"].decision.reason
+
+
+def test_a_job_is_the_same_at_any_parallelism(connect_server: ConnectEndpoint, job: Any) -> None:
+    assert_same_at_any_parallelism(
+        job, (1, 2, 7), INPUTS, endpoint=connect_server, logical_date=datetime(2026, 1, 3, tzinfo=UTC)
+    )
+
+
+def test_rows_that_depend_on_the_parallelism_are_shown(connect_server: ConnectEndpoint) -> None:
+    from airflow.sdk import DAG
+
+    from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
+    from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
+
+    with DAG("batches"), AdaptiveSparkJob("batches", exchange="memory://unused") as batches:
+        AdaptiveSparkOperator(task_id="sizes", source=Files("-"), transform=rows_of_each_batch)
+    message = "vertex 'sizes': its rows at parallelism 4 are not those at 1: .* missing"
+    with pytest.raises(AssertionError, match=message):
+        assert_same_at_any_parallelism(batches, (1, 4), {"sizes": ORDERS}, endpoint=connect_server)
+    with pytest.raises(ValueError, match="expected at least two numbers to compare"):
+        assert_same_at_any_parallelism(batches, (4,))
+
+
+def test_what_is_wrong_with_the_inputs_or_the_templates_is_said(connect_server: ConnectEndpoint, job: Any) -> None:
+    for inputs, message in (
+        (
+            {"enriched": CUSTOMERS},
+            "'enriched' has no source that rows could replace; vertices with one: customers, ord",
+        ),
+        ({"customers": []}, "'customers' has no rows and so no columns"),
+        ({"customers": "x"}, "rows of vertex 'customers' are str; expected a pyarrow Table or a list of dicts"),
+        (INPUTS, "a template needs a variable that it does not have here .*'ds' is undefined.*logical_date"),
+    ):
+        with pytest.raises(JobGraphError, match=message):
+            run_locally(job, 2, inputs, endpoint=connect_server)
+    with pytest.raises(JobGraphError, match="has no plan task; expected an AdaptiveSparkJob"):
+        run_locally("revenue", 2)  # type: ignore[arg-type]
+
+
+def test_importing_it_loads_neither_pyspark_nor_airflow(airflow_environment: Any) -> None:
+    from tests.test_imports import HEAVY, loaded_by
+
+    assert not loaded_by("import airflow_abs.testing", airflow_environment.variables) & (HEAVY | {"airflow"})
