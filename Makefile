@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 SHELL := /bin/bash
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-fast test-faults lint types imports fmt bench clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo test test-fast test-faults test-model lint types imports fmt bench clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -25,6 +25,9 @@ test-fast: $(READY) ## the tests that need neither Spark nor Airflow services
 test-faults: $(READY) java ## 100 seeded faults on real services, counted (FAULTS_ARGS="--seed 7 --faults 20"); the short part is in `make test`
 	@mkdir -p build
 	$(BIN)/python -m tests.faults.suite --json build/faults.json $(FAULTS_ARGS)
+
+test-model: $(READY) ## 100,000 schedules of publishers, readers and gc, and all of the small ones (MODEL_ARGS="--schedules 5000")
+	$(BIN)/python -m tests.model --all $(MODEL_ARGS)
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -157,8 +157,8 @@ class ExponentialDelay:
     def _next_delay_ms(self) -> int:
         options = self._options
         try:
-            base = int(options.initial_ms * options.multiplier**self._attempts)
+            base = int(options.initial_ms * float(options.multiplier) ** self._attempts)
+            offset = int(base * options.jitter)
         except OverflowError:  # far beyond the maximum
             return options.max_ms
-        offset = int(base * options.jitter)
         return max(options.initial_ms, min(base + self._random_int(-offset, offset), options.max_ms))

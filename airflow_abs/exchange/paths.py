@@ -25,7 +25,8 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from airflow_abs.exchange.errors import DamagedFileError
-from airflow_abs.exchange.storage.locations import ExchangePath, for_hadoop, locate
+from airflow_abs.exchange.storage.locations import ExchangePath, locate
+from airflow_abs.exchange.storage.uris import AZURE_SCHEMES, account_of, for_hadoop
 
 MAX_NAME_BYTES = 200
 _KEPT_BYTES = 160
@@ -33,6 +34,7 @@ _EMPTY = "~"
 _SHORTENED = "~~"
 _PLAIN = frozenset(string.ascii_letters.encode() + string.digits.encode() + b".-_")
 _HIDDEN_FIRST = frozenset(b"._")  # Spark does not read files and folders whose name starts with these
+_TAKEN = frozenset({"plan.json", "server.json", "probe"})  # by what else lies in a job's folder
 _ESCAPED_BYTE = re.compile(r"~([0-9A-F]{2})")
 
 
@@ -110,7 +112,8 @@ class JobFolder:
         return self.path / f"_server-{escape(key)}"
 
     def region_path(self, region: str) -> ExchangePath:
-        return self.path / escape(region)
+        name = escape(region)
+        return self.path / (f"~{ord(name[0]):02X}{name[1:]}" if name in _TAKEN else name)
 
     def step_path(self, region: str, step: int) -> ExchangePath:
         """The compiled plan template of step `step` (0, 1, ...) of a region."""
@@ -185,7 +188,12 @@ def uri_for_spark(path: ExchangePath) -> str:
         return f"file://{location.path}"
     text = str(path)
     conn_id = getattr(path, "conn_id", None)
-    return for_hadoop(text.replace(f"://{conn_id}@", "://", 1) if conn_id else text)
+    plain = text.replace(f"://{conn_id}@", "://", 1) if conn_id else text
+    scheme, separator, rest = plain.partition("://")
+    container = rest.partition("/")[0]
+    if separator and scheme in AZURE_SCHEMES and (account := account_of(conn_id, container)):
+        plain = f"{scheme}://{container}@{account}{rest[len(container) :]}"
+    return for_hadoop(plain)
 
 
 def _count(value: int, name: str, minimum: int) -> int:

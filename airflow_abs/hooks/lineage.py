@@ -9,7 +9,8 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.runs.run_view import RegionView
-from airflow_abs.exchange.storage.locations import S3_SCHEMES, without_connection
+from airflow_abs.exchange.storage.locations import S3_SCHEMES
+from airflow_abs.exchange.storage.uris import without_connection
 
 
 def read_lineage(folder: JobFolder, region: str) -> Any:

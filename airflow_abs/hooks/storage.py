@@ -9,7 +9,13 @@ if TYPE_CHECKING:
 
 
 def open_path(uri: str) -> ExchangePath:
-    """The path behind a URI (or a local path), with the connection that it names; nothing is read yet."""
+    """The path behind a URI (or a local path), with the connection that it names; nothing is read yet.
+
+    Raises:
+        ValueError: it names no place; see `for_airflow`.
+    """
     from airflow.sdk import ObjectStoragePath
 
-    return ObjectStoragePath(uri)
+    from airflow_abs.exchange.storage.uris import for_airflow
+
+    return ObjectStoragePath(for_airflow(uri))

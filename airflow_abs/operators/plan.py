@@ -58,6 +58,7 @@ class PlanOperator(JobTask):
         self.options = options
 
     def execute(self, context: Context) -> dict[str, Any]:
+        from airflow_abs.exchange.runs.root_marker import mark_root
         from airflow_abs.hooks.storage import open_path
         from airflow_abs.spark.connect.session import open_session
         from airflow_abs.spark.planning import plan_job
@@ -68,6 +69,7 @@ class PlanOperator(JobTask):
         began = context["ti"].start_date.timestamp()
         with open_session(endpoint) as session:
             plan = plan_job(session, folder, self.graph, self._programs(), self.options, open_path, began)
+        mark_root(folder.root)
         for region in plan.regions:
             self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
         for name, into in plan.fused.items():

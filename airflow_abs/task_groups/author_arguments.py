@@ -14,7 +14,7 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, Region
 from airflow_abs.core.slots.admission import Admission
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.exchange.storage.locations import without_connection
+from airflow_abs.exchange.storage.uris import without_connection
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
 from airflow_abs.operators.restart_strategy import RestartStrategy

@@ -212,6 +212,7 @@ def _programs(
         for name, value in task.sinks.items()
     }
     copy.transform_kwargs = _render(task, task.transform_kwargs, context)
+    copy.queries = _render(task, task.queries, context)
     programs: dict[str, Any] = copy._programs()
     return programs
 

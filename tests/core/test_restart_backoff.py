@@ -77,6 +77,18 @@ def test_any_number_of_attempts_never_overflows() -> None:
     assert strategy.can_restart(0)
 
 
+@pytest.mark.parametrize("multiplier", [10, 10.0, 1.5])
+def test_a_row_of_a_thousand_failures_ends_at_the_longest_wait(multiplier: float) -> None:
+    # 10**307 is still a float, 10**307 * 1000 * 0.1 is not; a whole number as multiplier never overflows by itself
+    options = ExponentialDelayOptions(max_ms=60_000, multiplier=multiplier, reset_threshold_ms=10**9)
+    backoff = ExponentialDelay(options, lambda low, high: high)
+    now_ms = 0
+    for _ in range(1_000):
+        assert backoff.notify_failure(now_ms)
+        now_ms += backoff.backoff_ms(now_ms) + 1
+    assert backoff.backoff_ms(now_ms - 1 - 60_000) == 60_000
+
+
 def test_asking_before_the_first_failure_is_an_error() -> None:
     with pytest.raises(InvalidStateError, match="backoff: expected a failure first, found none"):
         exponential().backoff_ms(0)

@@ -11,6 +11,7 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
 from airflow_abs.exchange.storage.whole_files import write_json
+from tests.recorded_runs import OPTIONS
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -36,7 +37,7 @@ def run(day: int, *subtasks: int, problem: str | None = None) -> RunReport:
 def test_a_region_is_told_under_all_its_vertices_from_first_start_to_last_end(tmp_path: Path) -> None:
     folder = JobFolder(tmp_path, "dag", "demo__2026-01-01", "job")
     folder.region_path("totals").mkdir(parents=True)
-    plan = JobPlan("p1", (region("spend", "totals"), region("late")), {}, 2, "4.2.0")
+    plan = JobPlan("p1", (region("spend", "totals"), region("late")), OPTIONS, 2, "4.2.0")
     write_json(folder.plan_path, plan.to_json())
     # Four subpartitions of 60, 60, 60 and 20 bytes and a target of 120: two subtasks of 120 and 80, mean 100.
     inputs = [

@@ -20,10 +20,11 @@ INTERNAL_TYPES = {"NotParquetError", "ThriftError", "EOFError", "IndexError", "O
 INTERNAL_MODULES = {
     "exchange/sources/glob_pattern.py",  # told as "source ...: <this>; escape it with a backslash or close it"
     "exchange/paths.py",
+    "spark/proof/explained.py",  # told as "Spark's plan of its transform cannot be read for the proof ... (<this>)"
     "exchange/storage/locations.py",
 }
-# Values are checked by settings before they get to the core; a command's messages are read where they are typed.
-INTERNAL_FOLDERS = ("core/", "cli/", "demo/")
+# Values are checked by settings before they get to the core; a command's (and a unit test's) messages are read where they are typed.
+INTERNAL_FOLDERS = ("core/", "cli/", "demo/", "testing/")
 INTERNAL_MESSAGES = (
     "expected an identity that names the run",
     "mode …, expected one of",

@@ -29,8 +29,8 @@ job = asyncio.run(run.aopen_folder())  # as a trigger does, in its loop
 root = job.root
 assert type(root).__name__ == "ObjectStoragePath" and (root.conn_id or "") == conn_id
 check_writable(root)
-write_json(job.plan_path, {"a": 1})
-assert read_json(job.plan_path) == {"a": 1}
+write_json(job.plan_path, {"id": "p", "regions": []})
+assert read_json(job.plan_path) == {"id": "p", "regions": []}
 part = job.result_path("v", 0, 1, "sink") / "part-0.parquet"
 write_atomic(part, b"data")
 assert uri_for_spark(part) == spark + "/d/r/j/v/subtask-0/attempt-1/sink/part-0.parquet"

@@ -75,6 +75,13 @@ def test_the_layout_is_the_documented_one(tmp_path: Path) -> None:
     )
 
 
+def test_a_vertex_may_be_called_like_a_file_of_the_layout(tmp_path: Path) -> None:
+    job = JobFolder(tmp_path, "d", "r", "j")
+    names = ["plan.json", "server.json", "probe", "~70lan.json", "plan"]
+    folders = [job.region_path(name).name for name in names]
+    assert folders == ["~70lan.json", "~73erver.json", "~70robe", "~7E70lan.json", "plan"]
+
+
 @given(ids, ids, ids, ids, ids)
 def test_no_id_leads_out_of_the_exchange(dag: str, run: str, group: str, region: str, result: str) -> None:
     path = JobFolder(Path("/exchange"), dag, run, group).result_path(region, 0, 1, result)

@@ -12,11 +12,12 @@ from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.operators.decide import DecideOperator
 from airflow_abs.triggers.subtask import SubtaskRun
+from tests.recorded_runs import OPTIONS
 
 
 def test_decide_gives_it_one_subtask_and_that_one_has_nothing_to_do(tmp_path: Path) -> None:
     folder = JobFolder(tmp_path, "dag", "run", "job")
-    write_json(folder.plan_path, JobPlan("id", (), {}, 2, "4.2.0", {"orders": "by_region"}).to_json())
+    write_json(folder.plan_path, JobPlan("id", (), OPTIONS, 2, "4.2.0", {"orders": "by_region"}).to_json())
     task = DecideOperator(
         task_id="decide", region="orders", producers={}, exchange=str(tmp_path), job="job", conn_id="nowhere"
     )

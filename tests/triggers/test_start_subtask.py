@@ -23,7 +23,7 @@ from airflow_abs.triggers import slots
 from airflow_abs.triggers.slots import ClusterSlots
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger, look_up, record_failure
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
-from tests.recorded_runs import MadeRegion, RecordedRun
+from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun
 
 START: dict[str, Any] = {
     "conn_id": "spark",
@@ -97,7 +97,7 @@ def test_a_try_that_another_triggerer_began_keeps_its_slot(
 
 
 def test_a_region_that_runs_inside_another_one_today_needs_no_slot_and_no_spark(recorded: RecordedRun) -> None:
-    write_json(recorded.folder.plan_path, JobPlan("id", (), {}, 2, "4.2.0", {"orders": "by_region"}).to_json())
+    write_json(recorded.folder.plan_path, JobPlan("id", (), OPTIONS, 2, "4.2.0", {"orders": "by_region"}).to_json())
     start = look_up(described(recorded, index=0))
     assert start.needs_no_slot
     assert asyncio.run(start.run.run())["fused_into"] == "by_region"

@@ -9,9 +9,9 @@ import configparser
 import os
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
+from airflow_abs.exchange.storage.uris import connection_of, with_authority
 
 VARIABLE = "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE"
 _FILE = re.compile("^file://[^/]*")
@@ -46,11 +46,12 @@ def open_uri(uri: str) -> ExchangePath:
     Raises:
         ValueError: there is no driver for it, or no such connection.
     """
+    uri = with_authority(uri)
     if "://" not in uri:
         return Path(uri).absolute()
     if uri.startswith("file://"):
         return Path(_FILE.sub("", uri))
-    conn_id = urlsplit(uri).username
+    conn_id = connection_of(uri)
     try:
         path = _with_connection(uri) if conn_id else _without_connection(uri)
         locate(path)  # connects, or says what is missing

@@ -171,11 +171,11 @@ def _nearest_existing(folder: Path) -> Path:
 
 
 def _files_below(folder: Path) -> list[str]:
-    """Names of all files below a folder, relative to it; `[]` if there is none."""
+    """Names of all files below a folder, relative to it, and of links to folders; `[]` if there is none."""
     return [
         str((Path(where) / name).relative_to(folder))
-        for where, _, names in os.walk(folder, onerror=_raise)
-        for name in names
+        for where, folders, names in os.walk(folder, onerror=_raise)
+        for name in (*names, *(each for each in folders if (Path(where) / each).is_symlink()))
     ]
 
 

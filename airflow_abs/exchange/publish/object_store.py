@@ -1,24 +1,30 @@
 """Publishing to an object store, which can swap nothing: put the new files, write the record, delete the old ones.
 
-The commit record is the truth: a reader that reads exactly the files of `read_commit(target)` sees the old output or
-the new, whole. An intent file says what is under way, so that whoever publishes next undoes or finishes it.
+The log of the target (`commit_log.py`) is the truth: a reader that reads exactly the files of `read_commit(target)`
+sees the old output or the new, whole; if one of them is gone, a newer one has been published meanwhile: it reads the
+record again. Names of files are never used twice, and only what the log says will never be published is deleted, so a
+publisher that was paused for however long harms nothing when it goes on.
 
 Not guaranteed: a reader that *lists* the target between the first put and the last delete sees old and new files
-side by side; it can tell by the intent file `_airflow_abs_intent` being there, or by `_SUCCESS` being older than the
-record. For readers that must never see that, publish to a new path for each run, or to a table format.
+side by side; it can tell by `_SUCCESS` being older than the newest file of the log. For readers that must never see
+that, publish to a new path for each run, or to a table format. Stores that ignore exclusive creates guarantee nothing.
 """
 
 from __future__ import annotations
 
+import secrets
 import shutil
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from airflow_abs.exchange.errors import CommitError, DamagedFileError, MissingFileError, StoredFileError
-from airflow_abs.exchange.publish.lock import StoreLock
+from airflow_abs.exchange.publish.claim import LEASE_SECONDS, TargetClaim
+from airflow_abs.exchange.publish.commit_log import CommitLog, Garbage
 from airflow_abs.exchange.publish.record import (
-    INTENT_NAME,
     RECORD_NAME,
     SUCCESS_NAME,
     CommitMode,
@@ -30,32 +36,147 @@ from airflow_abs.exchange.publish.record import (
 )
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files
-from airflow_abs.exchange.storage.locations import Location, locate
-from airflow_abs.exchange.storage.whole_files import decode_json, encode_json
+from airflow_abs.exchange.storage.locations import Location, locate, modified_seconds
 
-_LOCK_NAME = "_airflow_abs_lock"
 _THREADS = 8
+_Listing = dict[str, dict[str, Any]]
 
 
 class StoreCommit:
-    """One publication to one prefix of an object store; `on_step` hears of every step once it is done."""
+    """One publication to one prefix of an object store; `on_step` hears of every step once it is done.
 
-    def __init__(self, target: Location, identity: str, on_step: Callable[[str], None]) -> None:
+    `now` is the time in epoch seconds, for the lease alone; `threads` is how many files are put side by side.
+    """
+
+    def __init__(
+        self,
+        target: Location,
+        identity: str,
+        on_step: Callable[[str], None],
+        *,
+        now: Callable[[], float] = time.time,
+        lease_seconds: float = LEASE_SECONDS,
+        pool: Callable[[int], Executor] = ThreadPoolExecutor,
+        threads: int = _THREADS,
+    ) -> None:
         self._target = target
         self._identity = identity
         self._on_step = on_step
+        self._pool = pool
+        self._threads = threads
+        token = secrets.token_hex(8)
+        log = CommitLog(target, token)
+        self._claim = TargetClaim(log, identity, token, str(target), now=now, lease_seconds=lease_seconds)
+        self._now = now
 
     def publish(self, staged: list[StagedFile], mode: CommitMode) -> PublicationPlan:
         """Publish; see `airflow_abs.exchange.publish.publication.publish`."""
+        with self._named_errors(), self._claim as claim:
+            self._on_step("locked")
+            listing = self._recover(claim)
+            self._on_step("recovered")
+            plan = self._plan(staged, mode, claim, listing)
+            if plan.changes:
+                self._perform(plan, claim, listing)
+            elif SUCCESS_NAME not in listing:  # whoever published this was killed right before
+                self._write_success()
+            return plan
+
+    def _recover(self, claim: TargetClaim) -> _Listing:
+        """Delete what the log says will never count, and list what is left: after the claim was made, so that nobody
+        who came before can still make any of it count."""
+        listing = self._list()
+        gone = {each.name for each in claim.record.garbage if _is_there(each, listing)}
+        self._delete(gone)
+        return {name: info for name, info in listing.items() if name not in gone}
+
+    def _plan(
+        self, staged: list[StagedFile], mode: CommitMode, claim: TargetClaim, listing: _Listing
+    ) -> PublicationPlan:
+        return plan_publication(
+            staged,
+            mode=mode,
+            identity=self._identity,
+            record=claim.record.commit,
+            existing=[name for name in listing if is_data_file(name)],
+            target=str(self._target),
+            published=lambda name: self._target / name,
+            suffix=f"-{claim.record.number}",
+        )
+
+    def _perform(self, plan: PublicationPlan, claim: TargetClaim, listing: _Listing) -> None:
+        names = [name for _, name in plan.put]
+        garbage = tuple(each for each in claim.record.garbage if each.keep_until > self._now())
+        claim.announce(names, garbage)
+        self._on_step("intent written")
+        undone: tuple[type[Exception], ...] = (StoredFileError, *storage_errors())
         try:
-            with StoreLock(self._target / _LOCK_NAME, self._identity, str(self._target)) as lock:
-                self._on_step("locked")
-                self._recover()
-                self._on_step("recovered")
-                plan = self._plan(staged, mode)
-                if plan.changes:
-                    self._perform(plan, lock)
-                return plan
+            self._put_all(plan, claim)
+            self._check_sizes(plan)
+        except undone:  # whoever lists the target must not meet half an output until the next try
+            claim.check()  # else perhaps it is missing because another run has deleted it
+            self._delete(names)  # nobody else has put them, and nobody else will
+            raise
+        dropped = tuple(self._garbage(plan, claim.record.commit, listing))
+        claim.commit(plan.record, (*garbage, *dropped))
+        self._on_step("recorded")
+        self._delete(each.name for each in dropped)
+        self._on_step("old files deleted")
+        self._write_success()
+        self._on_step("cleaned")
+
+    def _put_all(self, plan: PublicationPlan, claim: TargetClaim) -> None:
+        """Put the files, a few at a time, and keep the claim meanwhile."""
+        waiting = iter(plan.put)
+        under_way: set[Future[str]] = set()
+        with self._pool(self._threads) as pool:
+            while True:
+                for item in waiting:
+                    under_way.add(pool.submit(partial(_put, self._target), item))
+                    if len(under_way) >= self._threads:
+                        break
+                if not under_way:
+                    return
+                done, under_way = wait(under_way, timeout=claim.renewal_seconds, return_when=FIRST_COMPLETED)
+                for name in sorted(future.result() for future in done):
+                    self._on_step(f"{name} placed")
+                claim.renew_if_due()
+
+    def _check_sizes(self, plan: PublicationPlan) -> None:
+        """By one listing, not by a request for each file."""
+        listing = self._list()
+        for file, name in plan.put:
+            found = int(listing[name]["size"]) if name in listing else None
+            if found != file.bytes:
+                source = locate(file.source)
+                raise DamagedFileError(
+                    f"{source}: {found} bytes, its manifest says {file.bytes}; clear the subtask that wrote it",
+                    path=str(source),
+                )
+
+    def _garbage(self, plan: PublicationPlan, before: CommitRecord, listing: _Listing) -> Iterator[Garbage]:
+        """What goes with this publication: files of ours, and with `overwrite` the others as they were listed."""
+        ours = {file.name for entry in before.entries for file in entry.files}
+        for name in sorted(plan.drop):
+            yield Garbage(name, "" if name in ours else _version(listing[name]), self._now())
+        if RECORD_NAME in listing:
+            yield Garbage(RECORD_NAME, "", self._now())
+
+    def _list(self) -> _Listing:
+        self._target.forget_listings()
+        found = self._target.fs.find(self._target.path, detail=True)
+        return {self._target.at(path).relative_to(self._target): info for path, info in found.items()}
+
+    def _write_success(self) -> None:
+        self._target.fs.pipe_file((self._target / SUCCESS_NAME).path, b"")
+
+    def _delete(self, names: Iterable[str]) -> None:
+        delete_files(self._target, [(self._target / name).path for name in sorted(names)])
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
         except storage_errors() as error:
             raise_if_throttled(f"sink {self._target}", error)
             raise CommitError(
@@ -63,101 +184,22 @@ class StoreCommit:
                 "and check the connection's rights to read, write, list and delete there"
             ) from error
 
-    def _perform(self, plan: PublicationPlan, lock: StoreLock) -> None:
-        names = [name for _, name in plan.put]
-        intent = {"digest": plan.entry.digest, "put": names, "drop": sorted(plan.drop)}
-        self._write(INTENT_NAME, encode_json(intent))
-        self._on_step("intent written")
-        undone: tuple[type[Exception], ...] = (StoredFileError, *storage_errors())
-        try:
-            with ThreadPoolExecutor(_THREADS, thread_name_prefix="publish") as pool:
-                for name in pool.map(partial(_put, self._target), plan.put):
-                    self._on_step(f"{name} placed")
-            self._check_sizes(plan)
-        except undone:  # whoever lists the target must not meet half an output until the next try
-            self._recover()
-            raise
-        lock.renew()  # from here on readers of the record see the new output: only if we are still the one
-        self._write(RECORD_NAME, encode_json(plan.record.to_json()))
-        self._on_step("recorded")
-        self._delete(plan.drop)
-        self._on_step("old files deleted")
-        self._write(SUCCESS_NAME, b"")
-        self._delete([INTENT_NAME])
-        self._on_step("cleaned")
 
-    def _check_sizes(self, plan: PublicationPlan) -> None:
-        """By one listing, not by a request for each file."""
-        self._target.forget_listings()
-        infos = self._target.fs.find(self._target.path, detail=True)
-        sizes = {self._target.at(path).relative_to(self._target): int(info["size"]) for path, info in infos.items()}
-        for file, name in plan.put:
-            if (found := sizes.get(name)) != file.bytes:
-                source = locate(file.source)
-                raise DamagedFileError(
-                    f"{source}: {found} bytes, its manifest says {file.bytes}; clear the subtask that wrote it",
-                    path=str(source),
-                )
+def _is_there(garbage: Garbage, listing: _Listing) -> bool:
+    info = listing.get(garbage.name)
+    return info is not None and garbage.version in ("", _version(info))
 
-    def _recover(self) -> None:
-        """Finish what was recorded before its publisher died, undo what was not."""
-        content = self._read(INTENT_NAME)
-        if content is None:
-            return
-        where = str(self._target / INTENT_NAME)
-        try:
-            intent = decode_json(content, where=where)
-        except DamagedFileError:  # its writer was killed while it wrote: nothing was put yet
-            intent = {"digest": "", "put": [], "drop": []}
-        record = self._record()
-        if any(entry.digest == intent["digest"] for entry in record.entries):
-            self._delete(intent["drop"])
-            self._write(SUCCESS_NAME, b"")
-        else:
-            recorded = {file.name for entry in record.entries for file in entry.files}
-            self._delete(set(intent["put"]) - recorded)
-        self._delete([INTENT_NAME])
 
-    def _plan(self, staged: list[StagedFile], mode: CommitMode) -> PublicationPlan:
-        self._target.forget_listings()
-        names = [self._target.at(path).relative_to(self._target) for path in self._target.fs.find(self._target.path)]
-        return plan_publication(
-            staged,
-            mode=mode,
-            identity=self._identity,
-            record=self._record(),
-            existing=[name for name in names if is_data_file(name)],
-            target=str(self._target),
-            published=lambda name: self._target / name,
-        )
-
-    def _record(self) -> CommitRecord:
-        content = self._read(RECORD_NAME)
-        if content is None:
-            return CommitRecord()
-        where = str(self._target / RECORD_NAME)
-        return CommitRecord.from_json(decode_json(content, where=where), where=where)
-
-    def _read(self, name: str) -> bytes | None:
-        try:
-            return (self._target / name).read_whole()
-        except FileNotFoundError:
-            return None
-
-    def _write(self, name: str, data: bytes) -> None:
-        self._target.fs.pipe_file((self._target / name).path, data)
-
-    def _delete(self, names: Iterable[str]) -> None:
-        delete_files(self._target, [(self._target / name).path for name in sorted(names)])
+def _version(info: dict[str, Any]) -> str:
+    """What tells one content of a file from a later one, as far as the store says."""
+    return f"{info.get('size')} {info.get('ETag') or info.get('etag') or modified_seconds(info)}"
 
 
 def _put(target: Location, item: tuple[StagedFile, str]) -> str:
     file, name = item
     source, to = locate(file.source), target / name
     try:
-        if source.fs == target.fs and source.path == to.path:
-            pass  # published before, and S3 copies nothing onto itself
-        elif source.fs == target.fs:
+        if source.fs == target.fs:
             target.fs.cp_file(source.path, to.path)
         else:
             with source.fs.open(source.path, "rb") as reader, target.fs.open(to.path, "wb") as writer:

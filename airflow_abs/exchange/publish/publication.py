@@ -1,12 +1,13 @@
 """Publishing a sink: all of a run's files at once, or none of them.
 
     manifests --staged_files--> staged --publish--> target/part-00000-<digest>.snappy.parquet
-                                                    target/_airflow_abs_commit      who published what
+                                                    target/_airflow_abs_commit      who published what; on an object
+                                                    target/_airflow_abs_commits/    store the newest file of this folder
                                                     target/_SUCCESS
 
 What holds everywhere: publishing the same again changes nothing; a run that publishes other files than before
 replaces its own, so `append` never appends twice; killed at any step and run again, the target is whole.
-What readers see meanwhile, and what is not guaranteed: `commit_local` and `commit_store`.
+What readers see meanwhile, and what is not guaranteed: `local_folder.py` and `object_store.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from airflow_abs.exchange.errors import CommitError, MissingFileError
+from airflow_abs.exchange.publish.commit_log import CommitLog
 from airflow_abs.exchange.publish.local_folder import LocalCommit
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.record import MODES, RECORD_NAME, CommitMode, CommitRecord, StagedFile, staged_files
@@ -93,6 +95,10 @@ def read_commit(target: ExchangePath) -> CommitRecord | None:
     Raises:
         DamagedFileError, IncompatibleFileError: the record cannot be trusted.
     """
+    location = locate(target)
+    if not location.is_local:
+        commit = CommitLog(location).read().commit
+        return commit if commit.entries else None
     path = target / RECORD_NAME
     try:
         return CommitRecord.from_json(read_json(path), where=str(locate(path)))

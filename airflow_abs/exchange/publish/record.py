@@ -1,7 +1,8 @@
 """What was published to a target, by whom; and the pure decision of what a publication has to change.
 
-The record lies in the target as `_airflow_abs_commit` (hidden from Spark by its first letter, and from globs such as
-`*.parquet` and `*.json` by having no extension). One entry for each run whose files are in the target.
+The record lies in a local target as `_airflow_abs_commit` (hidden from Spark by its first letter, and from globs such
+as `*.parquet` and `*.json` by having no extension), on an object store in its log (`commit_log.py`). One entry for each
+run whose files are in the target.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ from airflow_abs.exchange.storage.locations import ExchangePath
 
 RECORD_NAME = "_airflow_abs_commit"
 SUCCESS_NAME = "_SUCCESS"
-INTENT_NAME = "_airflow_abs_intent"
-OWN_NAMES = frozenset({RECORD_NAME, SUCCESS_NAME, INTENT_NAME})
+OWN_NAMES = frozenset({RECORD_NAME, SUCCESS_NAME})
 
 CommitMode = WriteMode
 MODES = WRITE_MODES
@@ -117,11 +117,13 @@ def plan_publication(
     existing: Iterable[str],
     target: str,
     published: Callable[[str], ExchangePath] | None = None,
+    suffix: str = "",
 ) -> PublicationPlan:
     """Decide what publishing changes in a target that holds the data files `existing` and `record`.
 
     What this run published before is taken from there (`published` gives the path of a file in the target): after a
-    release the exchange does not have it any more, and only a cleared subtask's files are new.
+    release the exchange does not have it any more, and only a cleared subtask's files are new. `suffix` goes into the
+    new names: where nothing can be swapped, no two attempts may put the same ones.
 
     A run never has two sets of files in a target: publishing the same ones again changes nothing, publishing others
     (after a clear) replaces those that it published before, in every mode.
@@ -130,7 +132,7 @@ def plan_publication(
         TargetExistsError: mode `error`, and there are files that this run did not publish.
     """
     present = frozenset(existing)
-    entry, put = _entry_for(staged, mode, identity)
+    entry, put = _entry_for(staged, mode, identity, suffix)
     before = record.of(identity)
     mine = frozenset(file.name for file in before.files) if before else frozenset()
     if before is not None and before.digest == entry.digest and mine <= present:
@@ -154,13 +156,13 @@ def plan_publication(
 
 
 def _entry_for(
-    staged: Sequence[StagedFile], mode: CommitMode, identity: str
+    staged: Sequence[StagedFile], mode: CommitMode, identity: str, suffix: str
 ) -> tuple[CommitEntry, tuple[tuple[StagedFile, str], ...]]:
     content = hashlib.sha256(f"{identity}\0{mode}".encode())
     for file in staged:
         content.update(f"\0{file.name}\0{file.bytes}\0{file.rows}".encode())
     digest = content.hexdigest()[:32]
-    put = tuple((file, f"part-{k:05d}-{digest[:12]}{_extension(file.name)}") for k, file in enumerate(staged))
+    put = tuple((file, f"part-{k:05d}-{digest[:12]}{suffix}{_extension(file.name)}") for k, file in enumerate(staged))
     files = tuple(PublishedFile(name, file.bytes, file.rows, file.name) for file, name in put)
     return CommitEntry(identity, digest, files), put
 

@@ -1,12 +1,12 @@
 """Deleting what nobody needs any more: a finished job's data, and what crashed runs left behind.
 
-Both can be killed and repeated at any time: what is gone already is no error.
+Both can be killed and repeated at any time: what is gone already is no error. Neither deletes what the layout does not
+know: a file that somebody else has put into a run's folder stays, and so does that folder.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -14,6 +14,7 @@ from typing import Any
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.runs.root_marker import is_marked, is_planned, mark_root, refuse_unmarked
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, raise_unlisted, reason_of, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate, modified_seconds
@@ -24,6 +25,8 @@ _METADATA = {
     2: re.compile(r"decision\.json|step-\d+\.pb"),
     3: re.compile(r"manifest\.json|(try|recovery)-\d+\.json"),
 }
+_SUBTASK, _ATTEMPT = re.compile(r"subtask-\d+"), re.compile(r"attempt-\d+")
+_TEMPORARY = re.compile(r"\.tmp-\d+-[0-9a-f]+|\.airflow_abs-probe-[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,8 @@ def release_job(job: JobFolder, *, keep_metadata: bool = True) -> Deleted:
     folder = locate(job.path)
     try:
         if not keep_metadata:
-            return _delete_folder(folder)
-        return _delete_files(folder, lambda parts: not _is_metadata(parts))
+            return _delete_files(folder, _is_ours)
+        return _delete_files(folder, lambda parts: _is_ours(parts) and not _is_metadata(parts))
     except storage_errors() as error:
         raise _undeletable(folder, error) from error
 
@@ -79,23 +82,30 @@ def find_expired(
 
     `is_alive(dag, run)` gets *escaped* ids (long ones are shortened and cannot be turned back): compare with
     `escape(dag_id)`, `escape(run_id)` of the runs that are not over. A live run's folder is never listed, however old.
-    Where the storage does not tell times, a file counts as new. Folders that are not of our layout are left alone.
+    Where the storage does not tell times, a file counts as new. A folder is a job only if it holds a readable plan.
 
     Raises:
+        ExchangeError: the root holds something, but neither the marker of an exchange nor any job. (Roots that were
+            used before there was a marker are known by their jobs.)
         ExchangeUnreachableError: the storage cannot be listed.
     """
     location = locate(root)
     location.forget_listings()
     jobs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     try:
-        for name, info in location.fs.find(location.path, detail=True).items():
-            parts = location.at(name).relative_to(location).split("/")
-            if len(parts) > 3 and not parts[0].startswith("."):
-                jobs.setdefault((parts[0], parts[1], parts[2]), []).append(info)
+        files = location.fs.find(location.path, detail=True)
     except storage_errors() as error:
         raise_unlisted(f"exchange {root}", error)
+    for name, info in files.items():
+        parts = location.at(name).relative_to(location).split("/")
+        if len(parts) > 3 and not parts[0].startswith("."):
+            jobs.setdefault((parts[0], parts[1], parts[2]), []).append(info)
+    folders = [location / "/".join(ids) for ids in jobs]
+    # the marker last: another `gc` sets it before it deletes the first plan
+    if files and not any(is_planned(folder) for folder in folders) and not is_marked(location):
+        raise refuse_unmarked(root)
     found = [_expired(location, ids, infos, now) for ids, infos in jobs.items() if not is_alive(ids[0], ids[1])]
-    old = [job for job in found if now - job.modified >= older_than_seconds]
+    old = [job for job in found if now - job.modified >= older_than_seconds and is_planned(job.location)]
     return sorted(old, key=lambda job: (job.modified, str(job)))
 
 
@@ -105,8 +115,9 @@ def delete_expired(
     """Delete expired jobs one by one, giving each with what it freed.
 
     `is_alive` is asked once more right before each deletion, and a job in which a file has changed since it was
-    found is left alone. Not guaranteed: a run that is cleared within the same instant can still lose its data, which
-    then is recomputed.
+    found is left alone. The plan goes last, so that a job that was deleted in part is found again. A root from before
+    there was a marker is marked first. Not guaranteed: a run that is cleared within the same instant can still lose its
+    data, which then is recomputed.
 
     Raises:
         ExchangeUnreachableError: the storage refuses; run it again.
@@ -115,12 +126,22 @@ def delete_expired(
         try:
             if is_alive(job.dag, job.run) or _latest_change(job.location) > job.modified:
                 continue
-            freed = _delete_folder(job.location)
+            mark_root(job.location.parent.parent.parent)
+            freed = _delete_files(job.location, _is_ours)
             _remove_if_empty(job.location.parent)
             _remove_if_empty(job.location.parent.parent)
         except storage_errors() as error:
             raise _undeletable(job.location, error) from error
         yield job, freed
+
+
+def _is_ours(parts: tuple[str, ...]) -> bool:
+    """Whether a name below a job folder is one of the layout's; below an attempt it is Spark's to choose."""
+    if _TEMPORARY.fullmatch(parts[-1]) or _is_metadata(parts):
+        return True
+    if len(parts) > 1 and (parts[0] == "probe" or parts[0].startswith("_server-")):
+        return True
+    return len(parts) > 3 and bool(_SUBTASK.fullmatch(parts[1])) and bool(_ATTEMPT.fullmatch(parts[2]))
 
 
 def _is_metadata(parts: tuple[str, ...]) -> bool:
@@ -159,17 +180,12 @@ def _delete_files(folder: Location, goes: Callable[[tuple[str, ...]], bool]) -> 
         for name, info in folder.fs.find(folder.path, detail=True).items()
         if goes(PurePosixPath(folder.at(name).relative_to(folder)).parts)
     }
-    delete_files(folder, list(gone))
+    plan = (folder / "plan.json").path
+    delete_files(folder, [name for name in gone if name != plan])
+    delete_files(folder, [name for name in gone if name == plan])
     if folder.is_local:
         _remove_empty_folders(folder)
     return Deleted(len(gone), sum(gone.values()))
-
-
-def _delete_folder(folder: Location) -> Deleted:
-    deleted = _delete_files(folder, lambda parts: True)
-    if folder.is_local:
-        shutil.rmtree(folder.local, ignore_errors=True)
-    return deleted
 
 
 def _remove_empty_folders(folder: Location) -> None:
@@ -178,6 +194,7 @@ def _remove_empty_folders(folder: Location) -> None:
     for child in sorted(folder.local.rglob("*"), key=lambda path: len(path.parts), reverse=True):
         if child.is_dir() and not child.is_symlink():
             _remove_if_empty(folder.at(str(child)))
+    _remove_if_empty(folder)
 
 
 def _remove_if_empty(folder: Location) -> None:

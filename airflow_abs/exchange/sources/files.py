@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.exchange.storage.locations import for_hadoop, without_connection
+from airflow_abs.exchange.storage.uris import for_hadoop, with_authority, without_connection
 
 FileFormat = Literal["parquet", "csv", "json", "orc"]
 WriteMode = Literal["overwrite", "append", "error"]
+Missing = Literal["error", "empty"]
 
 SOURCE = "source"
 """The reserved input name of a vertex's own source."""
 
 _FORMATS = ("parquet", "csv", "json", "orc")
 WRITE_MODES: tuple[WriteMode, ...] = ("overwrite", "append", "error")
+_MISSING = ("error", "empty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,11 @@ class Files:
         mode: overwrite, append or error; for sinks.
         schema: the columns as DDL, such as ``"id BIGINT, day DATE"``; for sources.
         options: Spark's reader or writer options.
+        missing: what a path is that is not there; for sources. ``"empty"`` takes it for a day without data (object
+            stores know no empty folders) and needs `schema`.
 
     Raises:
-        ValueError: an unknown format or mode, or an empty path.
+        ValueError: an unknown format, mode or missing, an empty path or one that names no place.
     """
 
     path: str
@@ -44,6 +48,7 @@ class Files:
     mode: WriteMode = "overwrite"
     schema: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    missing: Missing = "error"
 
     def __post_init__(self) -> None:
         if not self.path:
@@ -52,13 +57,23 @@ class Files:
             raise ValueError(f"Files({self.path!r}): format is {self.format!r}; expected one of {', '.join(_FORMATS)}")
         if self.mode not in WRITE_MODES:
             raise ValueError(f"Files({self.path!r}): mode is {self.mode!r}; expected one of {', '.join(WRITE_MODES)}")
+        if self.missing not in _MISSING:
+            raise ValueError(
+                f"Files({self.path!r}): missing is {self.missing!r}; expected one of {', '.join(_MISSING)}"
+            )
+        if self.missing == "empty" and self.schema is None:
+            raise ValueError(f"Files({self.path!r}): missing='empty' needs a schema; give schema='id BIGINT, ...'")
+        try:
+            if isinstance(self.path, str):  # an XCom has a path only in the run
+                with_authority(self.path)
+        except ValueError as error:
+            raise ValueError(f"Files: {error}") from None
 
     @property
     def uri(self) -> str:
         """The path as Spark takes it: with a scheme, ``s3a`` for S3, and without the connection of Airflow."""
-        if "://" not in self.path:
-            return f"file://{Path(self.path).absolute()}"
-        return for_hadoop(without_connection(self.path))
+        path = with_authority(self.path)
+        return for_hadoop(without_connection(path)) if "://" in path else f"file://{Path(path).absolute()}"
 
     @property
     def is_recursive(self) -> bool:
@@ -81,6 +96,7 @@ class Files:
             "mode": self.mode,
             "schema": self.schema,
             "options": {key: _as_text(value) for key, value in self.options.items()},
+            "missing": self.missing,
         }
 
     @classmethod

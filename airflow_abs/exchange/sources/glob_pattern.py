@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 _SPECIAL = frozenset("{}[]*?\\")
+_SPECIAL_IN_CLASS = re.compile(r"\\.|[\[&~|^]", re.DOTALL)  # of Python's expressions; what is escaped already stays
 
 
 def is_glob(text: str) -> bool:
@@ -51,7 +52,8 @@ def compile_name(pattern: str) -> re.Pattern[str]:
     while position < len(pattern):
         character = pattern[position]
         if character == "[":
-            end = _find(pattern, "]", position + 2)
+            # a `]` right after the `[` stands for itself, an escaped one anywhere
+            end = _find(pattern, "]", position + (1 if pattern[position + 1 : position + 2] == "\\" else 2))
             if end < 0:
                 raise ValueError(f"pattern {pattern!r}: a '[' is not closed")
             parts.append(_character_class(pattern[position + 1 : end]))
@@ -77,7 +79,9 @@ def unescape_name(pattern: str) -> str:
 
 def _character_class(inside: str) -> str:
     negated = inside[0] in "^!"
-    escaped = re.sub(r"([\[&~|^])", r"\\\1", inside[1:] if negated else inside)
+    escaped = _SPECIAL_IN_CLASS.sub(
+        lambda found: found[0] if len(found[0]) > 1 else f"\\{found[0]}", inside[1:] if negated else inside
+    )
     return f"[{'^' if negated else ''}{escaped}]"
 
 

@@ -36,7 +36,7 @@ class _Entry:
 
 
 def list_source_files(
-    path: ExchangePath, *, name_pattern: str | None = None, recursive: bool = False
+    path: ExchangePath, *, name_pattern: str | None = None, recursive: bool = False, may_be_missing: bool = False
 ) -> list[SourceFile]:
     """The data files of a file, a folder or a glob, sorted by path; `[]` for a folder without data.
 
@@ -46,6 +46,7 @@ def list_source_files(
     Args:
         name_pattern: only files whose name matches (Spark's `pathGlobFilter`), such as "*.parquet".
         recursive: also subfolders that are no partitions.
+        may_be_missing: what does not exist has no files.
 
     Raises:
         SourceNotFoundError: the path does not exist, the glob matches nothing, or a pattern is malformed.
@@ -56,7 +57,9 @@ def list_source_files(
     try:
         patterns = [compile_name(alternative) for alternative in expand_braces(name_pattern)] if name_pattern else []
         files = {
-            file.location.path: file.bytes for root in _roots(base) for file in _files_of(root, recursive=recursive)
+            file.location.path: file.bytes
+            for root in _roots(base, may_be_missing)
+            for file in _files_of(root, recursive=recursive)
         }
     except ValueError as error:
         raise SourceNotFoundError(f"source {path}: {error}; escape it with a backslash or close it") from error
@@ -70,17 +73,21 @@ def list_source_files(
     ]
 
 
-def _roots(base: Location) -> list[_Entry]:
+def _roots(base: Location, may_be_missing: bool) -> list[_Entry]:
     """What the path stands for: itself, or what the glob matches."""
     if not is_glob(base.path):
         entry = _entry(base)
-        return [entry] if entry else _not_found(base)
+        if entry is not None:
+            return [entry]
+        return [] if may_be_missing else _not_found(base)
     found = {
         entry.location.path: entry
         for alternative in expand_braces(base.path)
         for entry in _glob(base.at("/" if base.path.startswith("/") else ""), PurePosixPath(alternative).parts)
     }
-    return [found[path] for path in sorted(found)] or _not_found(base)
+    if not found and not may_be_missing:
+        _not_found(base)
+    return [found[path] for path in sorted(found)]
 
 
 def _glob(folder: Location, parts: tuple[str, ...]) -> Iterator[_Entry]:
@@ -160,7 +167,8 @@ def _not_found(base: Location) -> list[_Entry]:
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     raise SourceNotFoundError(
         f"source {base}: matches nothing; expected a file, a folder or a glob. {nearest} holds "
-        f"{shown or 'nothing'}: check the path and the date in it"
+        f"{shown or 'nothing'}: check the path and the date in it, or declare Files(..., missing='empty', "
+        "schema='...') if there may be none"
     )
 
 

@@ -18,7 +18,12 @@ def list_splits(files: Files, open_path: Callable[[str], ExchangePath]) -> list[
         ExchangeError: the path matches nothing, or partition folders lie below a glob, where Spark could not be told
             what to take for a partition column.
     """
-    listed = list_source_files(open_path(files.path), name_pattern=files.name_pattern, recursive=files.is_recursive)
+    listed = list_source_files(
+        open_path(files.path),
+        name_pattern=files.name_pattern,
+        recursive=files.is_recursive,
+        may_be_missing=files.missing == "empty",
+    )
     if is_glob(files.path) and not files.is_recursive and "basePath" not in files.options:
         depth = files.uri.rstrip("/").count("/")
         for file in listed:

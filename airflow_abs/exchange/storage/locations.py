@@ -40,24 +40,6 @@ class _FsspecPath(Protocol):
     def path(self) -> str: ...
 
 
-def without_connection(uri: str) -> str:
-    """The URI less the connection that Airflow reads before an ``@``: ``s3://minio@lake/x`` is ``s3://lake/x``.
-
-    Other schemes mean something else by it: ``abfss://container@account/x`` stays.
-    """
-    scheme, separator, rest = uri.partition("://")
-    authority, slash, path = rest.partition("/")
-    if not separator or scheme not in (*S3_SCHEMES, "gs"):
-        return uri
-    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
-
-
-def for_hadoop(uri: str) -> str:
-    """The URI as Spark reaches it: Hadoop's S3 connector answers to ``s3a`` and, unless told so, to nothing else."""
-    scheme, separator, rest = uri.partition("://")
-    return f"s3a://{rest}" if separator and scheme in S3_SCHEMES else uri
-
-
 @dataclass(frozen=True, slots=True)
 class Location:
     """A path taken apart: the fsspec file system and the path string inside it (no scheme, no trailing slash)."""

@@ -25,10 +25,11 @@ from airflow_abs.exchange.storage.client_errors import (
     reason_of,
     storage_errors,
 )
-from airflow_abs.exchange.storage.locations import S3_SCHEMES, ExchangePath, Location, locate
+from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 
 _CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{32})"}$')
 _CONTENDED_TRIES = 5
+_FOLDER_TRIES = 100
 _DO = "clear the task that writes it"
 
 
@@ -74,29 +75,6 @@ def create_exclusively(path: ExchangePath, data: bytes) -> bool:
             f"{location}: cannot be created ({reason_of(error)}); check that the folder is writable, and that the "
             "storage takes conditional writes"
         ) from error
-
-
-def find_version(location: Location) -> str | None:
-    """What S3 calls this state of a file (its ETag), to replace only that; None for no file, and on other storage."""
-    if location.scheme not in S3_SCHEMES:
-        return None
-    try:
-        return str(location.fs.info(location.path)["ETag"])
-    except FileNotFoundError:
-        return None
-
-
-def replace_version(location: Location, data: bytes, version: str) -> bool:
-    """Write a file on S3 if it is still the version that `find_version` gave; False if it is another one, or gone."""
-    try:
-        location.fs.pipe_file(location.path, data, IfMatch=version)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        if is_taken(error) or is_contended(error):
-            return False
-        raise
-    return True
 
 
 def read_bytes(path: ExchangePath) -> bytes:
@@ -207,7 +185,7 @@ def check_writable(root: ExchangePath) -> None:
 
 def _replace_local(location: Location, data: bytes) -> None:
     target = location.local
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     temporary = target.with_name(f".tmp-{os.getpid()}-{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as file:
@@ -245,6 +223,22 @@ def _put_if_absent(location: Location, data: bytes) -> bool:
             if not is_contended(error) or left == 1:
                 raise
     return True
+
+
+def make_folder(folder: Path) -> None:
+    """Make a local folder with those above it, also while others remove the empty ones among them.
+
+    Raises:
+        OSError: it is a file, or cannot be made.
+    """
+    for left in range(_FOLDER_TRIES, -1, -1):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, FileNotFoundError):  # it was there, or the one above it, and is gone
+            if left == 0 or (folder.exists() and not folder.is_dir()):
+                raise
+        else:
+            return
 
 
 def sync_folder(folder: str) -> None:

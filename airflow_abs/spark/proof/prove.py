@@ -216,6 +216,8 @@ class _Prover:
     def _describe(self, vertex: CompiledVertex, refusal: Refusal) -> str:
         sites = {number: line for member in self.compiled.values() for number, line in member.call_sites.items()}
         lines = find_lines(vertex.relation, refusal.relations, sites)
+        if refusal.relations and not lines:  # an aggregate in a select(), say
+            lines = find_lines(vertex.relation, ("project", "with_columns", "filter"), sites)
         gives = "; ".join(self.markers[name].describe() for name in sorted(refusal.inputs) if name in self.markers)
         found = f" (here {gives})" if gives else ""
         ways = [refusal.remedy, "set parallelism=1"] if "parallelism=1" not in refusal.remedy else [refusal.remedy]

@@ -70,6 +70,8 @@ def why_it_stays_whole(region: PlannedRegion) -> str | None:
         return region.single_subtask_reason
     if region.parallelism == 1:
         return "its parallelism is set to 1, so its transform may need all rows at once"
+    if region.subpartitions == 1:
+        return "its max_parallelism is 1, so its transform may need all rows at once"
     return None
 
 

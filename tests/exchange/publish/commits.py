@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from airflow_abs.exchange.publish.publication import StagedFile
@@ -35,8 +36,9 @@ def visible(target: ExchangePath) -> list[str]:
 
 
 def leftovers(target: ExchangePath) -> list[str]:
-    """Names beside and in the target that are neither data nor the record."""
+    """Names beside and in the target that are neither data nor records."""
     location = locate(target).parent.parent
     names = [location.at(path).relative_to(location) for path in location.fs.find(location.path)]
     ours = [name for name in names if not name.startswith("staged/") and not is_data_file(name)]
-    return sorted(name for name in ours if not name.endswith(("/_SUCCESS", "/_airflow_abs_commit")))
+    kept = re.compile(r".*/(_SUCCESS|_airflow_abs_commit|_airflow_abs_commits/\d{8})")
+    return sorted(name for name in ours if not kept.fullmatch(name))

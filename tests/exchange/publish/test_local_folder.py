@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from airflow_abs.exchange.errors import (
-    CommitError,
-)
+from airflow_abs.exchange.errors import CommitError, TargetExistsError
 from airflow_abs.exchange.publish.local_folder import LocalCommit, exchange, work_folder
 from airflow_abs.exchange.publish.publication import publish
+from airflow_abs.exchange.storage.whole_files import write_atomic
 from tests.exchange.publish.commits import stage, visible
 
 
@@ -76,6 +75,36 @@ def test_a_symlink_to_the_target_keeps_pointing_to_it(tmp_path: Path) -> None:
     publish(tmp_path / "link", stage(tmp_path, ["a"]), mode="overwrite", identity="run")
     assert (tmp_path / "link").is_symlink()
     assert visible(tmp_path / "disk" / "t") == ["a"]
+
+
+def test_append_keeps_a_folder_that_is_a_link(tmp_path: Path) -> None:
+    target = tmp_path / "mart" / "t"
+    write_atomic(tmp_path / "disk" / "hour=1" / "old.parquet", b"old")
+    target.mkdir(parents=True)
+    (target / "hour=1").symlink_to("../../disk/hour=1")
+    publish(target, stage(tmp_path, ["a"]), mode="append", identity="run")
+    assert (target / "hour=1").readlink() == Path("../../disk/hour=1")
+    assert (target / "hour=1" / "old.parquet").read_bytes() == b"old"
+    assert [path.read_bytes() for path in target.glob("*.parquet")] == [b"a"]
+
+
+def test_mode_error_sees_a_folder_that_is_a_link(tmp_path: Path) -> None:
+    target = tmp_path / "mart" / "t"
+    (tmp_path / "disk").mkdir()
+    target.mkdir(parents=True)
+    (target / "hour=1").symlink_to(tmp_path / "disk")
+    with pytest.raises(TargetExistsError, match="holds 1 files that run did not publish"):
+        publish(target, stage(tmp_path, ["a"]), mode="error", identity="run")
+
+
+def test_overwrite_removes_a_link_and_not_what_is_behind_it(tmp_path: Path) -> None:
+    target = tmp_path / "mart" / "t"
+    write_atomic(tmp_path / "disk" / "old.parquet", b"old")
+    target.mkdir(parents=True)
+    (target / "hour=1").symlink_to(tmp_path / "disk")
+    publish(target, stage(tmp_path, ["a"]), mode="overwrite", identity="run")
+    assert not (target / "hour=1").is_symlink()
+    assert (tmp_path / "disk" / "old.parquet").read_bytes() == b"old"
 
 
 def test_the_mode_bits_of_the_target_stay(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.exchange.errors import ExchangeUnreachableError
+from airflow_abs.exchange.errors import ExchangeError, ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.runs.cleaning import Deleted, delete_expired, find_expired, release_job
+from airflow_abs.exchange.runs.root_marker import mark_root
 from airflow_abs.exchange.storage.locations import ExchangePath, locate, modified_seconds
-from airflow_abs.exchange.storage.whole_files import write_atomic
+from airflow_abs.exchange.storage.whole_files import encode_json, write_atomic
 
 METADATA = [
     "attempt-1/step-0.pb",
@@ -20,6 +21,8 @@ METADATA = [
     "orders/subtask-0/manifest.json",
     "plan.json",
 ]
+PLAN = encode_json({"id": "p", "regions": []})
+SIZE = 31 + len(PLAN)
 
 
 def fill(job: JobFolder) -> None:
@@ -30,7 +33,7 @@ def fill(job: JobFolder) -> None:
             write_atomic(job.result_path(region, 0, attempt, "r") / "part-0.parquet", b"ddd")
             write_atomic(job.result_path(region, 0, attempt, "r") / "manifest.json", b"ddd")
     write_atomic(job.decision_path("orders"), b"d")
-    write_atomic(job.plan_path, b"p")
+    write_atomic(job.plan_path, PLAN)
 
 
 def names_below(path: ExchangePath) -> list[str]:
@@ -126,7 +129,7 @@ def test_only_jobs_whose_youngest_file_is_old_are_expired(tmp_path: Path) -> Non
     age(new, 1_950.0)
     os.utime(Path(str(touched.plan_path)), (1_990.0, 1_990.0))
     (found,) = find_expired(tmp_path, older_than_seconds=100.0, now=2_000.0)
-    assert (str(found), found.files, found.bytes, found.modified) == ("d/old/j", 14, 32, 1_000.0)
+    assert (str(found), found.files, found.bytes, found.modified) == ("d/old/j", 14, SIZE, 1_000.0)
 
 
 def test_expired_jobs_come_oldest_first(tmp_path: Path) -> None:
@@ -152,10 +155,10 @@ def test_expired_jobs_are_deleted_with_their_empty_parents(tmp_path: Path) -> No
         age(JobFolder(tmp_path, dag, run, "j"), 10.0 if run == "r1" else 1_999.0)
     deleted = list(delete_expired(find_expired(tmp_path, 100.0, now=2_000.0)))
     assert [(str(job), freed) for job, freed in deleted] == [
-        ("d/r1/j", Deleted(14, 32)),
-        ("e/r1/j", Deleted(14, 32)),
+        ("d/r1/j", Deleted(14, SIZE)),
+        ("e/r1/j", Deleted(14, SIZE)),
     ]
-    assert [path.name for path in tmp_path.iterdir()] == ["d"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_airflow_abs_exchange", "d"]
     assert [path.name for path in (tmp_path / "d").iterdir()] == ["r2"]
 
 
@@ -170,7 +173,7 @@ def test_thirty_daily_runs_do_not_grow_the_exchange(tmp_path: Path) -> None:
         age(job, now)
         list(delete_expired(find_expired(tmp_path, 7 * day, now)))
         assert len(list((tmp_path / "daily").iterdir())) == min(number + 1, 7)
-        sizes.append(sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()))
+        sizes.append(sum(path.stat().st_size for path in (tmp_path / "daily").rglob("*") if path.is_file()))
     assert not list(tmp_path.rglob("*.parquet"))
     assert sizes[-1] == sizes[6] == max(sizes)
 
@@ -199,7 +202,7 @@ def test_an_object_store_is_searched_and_cleaned_too(root: ExchangePath) -> None
     fill(job)
     far_future = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
     expired = find_expired(root, 3600.0, now=far_future)
-    assert [(str(job), job.files, job.bytes) for job in expired] == [("d/r/j", 14, 32)]
+    assert [(str(job), job.files, job.bytes) for job in expired] == [("d/r/j", 14, SIZE)]
     assert [freed.files for _, freed in delete_expired(expired)] == [14]
     assert find_expired(root, 0.0, now=far_future) == []
 
@@ -220,9 +223,94 @@ def test_an_exchange_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch:
 
 
 def test_files_outside_the_layout_are_left_alone(tmp_path: Path) -> None:
-    for name in ("readme", "d/x", "d/r/x", ".hidden/r/j/x"):
-        write_atomic(tmp_path / name, b"")
+    mark_root(tmp_path)
+    for name in ("readme", "d/x", "d/r/x", ".hidden/r/j/plan.json"):
+        write_atomic(tmp_path / name, PLAN)
     assert find_expired(tmp_path, 0.0, now=1e12) == []
+
+
+def test_data_that_lies_as_deep_as_a_run_is_none(root: ExchangePath) -> None:
+    write_atomic(root / "sales" / "orders" / "ds=2026-01-01" / "part.parquet", b"data")
+    with pytest.raises(ExchangeError, match=r"found neither the file _airflow_abs_exchange there nor a run with a rea"):
+        find_expired(root, 0.0, now=1e12)
+    mark_root(root)
+    assert find_expired(root, 0.0, now=1e12) == []
+    fill(JobFolder(root, "d", "r", "j"))
+    assert [str(job) for job, _ in delete_expired(find_expired(root, 0.0, now=1e12))] == ["d/r/j"]
+    assert names_below(root) == ["_airflow_abs_exchange", "sales/orders/ds=2026-01-01/part.parquet"]
+
+
+@pytest.mark.parametrize("plan", [b"", b'{"id": "p", "regions": []}', PLAN[:-2], encode_json({"id": "p"})])
+def test_a_folder_without_a_readable_plan_is_no_run(tmp_path: Path, plan: bytes) -> None:
+    mark_root(tmp_path)
+    fill(JobFolder(tmp_path, "d", "r", "j"))
+    write_atomic(tmp_path / "d" / "r" / "j" / "plan.json", plan)
+    assert find_expired(tmp_path, 0.0, now=1e12) == []
+
+
+def test_a_plan_of_another_version_is_one(tmp_path: Path) -> None:
+    fill(JobFolder(tmp_path, "d", "r", "j"))
+    write_atomic(tmp_path / "d" / "r" / "j" / "plan.json", encode_json({"jobs": []}, version=2))
+    assert [str(job) for job in find_expired(tmp_path, 0.0, now=1e12)] == ["d/r/j"]
+
+
+def test_a_root_from_before_there_was_a_marker_is_known_by_its_plans_and_marked(root: ExchangePath) -> None:
+    fill(JobFolder(root, "d", "r", "j"))
+    expired = find_expired(root, 0.0, now=1e12)
+    assert "_airflow_abs_exchange" not in names_below(root)  # a search writes nothing
+    assert [str(job) for job, _ in delete_expired(expired)] == ["d/r/j"]
+    assert names_below(root) == ["_airflow_abs_exchange"]
+    write_atomic(root / "lake" / "orders" / "ds=1" / "x", b"")
+    assert find_expired(root, 0.0, now=1e12) == []  # no error: it is marked now
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "orders/notes.txt", "orders/subtask-0/notes.txt", "x/attempt-1/r/f"])
+def test_a_file_that_somebody_put_into_a_runs_folder_stays(root: ExchangePath, name: str) -> None:
+    job = JobFolder(root, "d", "r", "j")
+    fill(job)
+    write_atomic(root / "d" / "r" / "j" / name, b"mine")
+    release_job(job)
+    list(delete_expired(find_expired(root, 0.0, now=1e12)))
+    assert names_below(job.path) == [name]
+
+
+def test_everything_that_a_run_writes_goes(root: ExchangePath) -> None:
+    job = JobFolder(root, "d", "r", "j")
+    fill(job)
+    for path in (
+        job.server_path,
+        job.start_path("k") / "events" / "log.inprogress",
+        job.path / "probe" / "part-0.parquet",
+        job.try_path("orders", 0, 1),
+        job.recovery_path("orders", 0, 1001),
+        job.result_path("orders", 0, 1, "r", piece=3) / "_temporary" / "0" / "part-0.parquet",
+        job.path / ".airflow_abs-probe-00ff",
+        job.subtask_path("orders", 0) / ".tmp-12-00ff",
+    ):
+        write_atomic(path, b"x")
+    list(delete_expired(find_expired(root, 0.0, now=1e12)))
+    assert names_below(root) == ["_airflow_abs_exchange"]
+
+
+def test_a_root_is_marked_once(root: ExchangePath) -> None:
+    mark_root(root)
+    before = locate(root).fs.info((locate(root) / "_airflow_abs_exchange").path)
+    mark_root(root)
+    assert locate(root).fs.info((locate(root) / "_airflow_abs_exchange").path) == before
+
+
+def test_a_plan_goes_last_so_that_what_is_deleted_in_part_is_found_again(
+    root: ExchangePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = JobFolder(root, "d", "r", "j")
+    fill(job)
+    deleted: list[list[str]] = []
+    monkeypatch.setattr(
+        "airflow_abs.exchange.runs.cleaning.delete_files",
+        lambda folder, paths: deleted.append([folder.at(path).relative_to(folder) for path in paths]),
+    )
+    list(delete_expired(find_expired(root, 0.0, now=1e12)))
+    assert [len(deleted[0]), deleted[1]] == [13, ["plan.json"]]
 
 
 @pytest.mark.parametrize(

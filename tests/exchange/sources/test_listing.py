@@ -7,7 +7,9 @@ from upath import UPath
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
 from airflow_abs.exchange.paths import uri_for_spark
+from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile, list_source_files
+from airflow_abs.exchange.sources.splits import list_splits
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import write_atomic
 
@@ -154,3 +156,26 @@ def test_a_file_is_seen_that_was_written_behind_a_cached_listing(root: ExchangeP
     assert listed(root, "d") == ["d/a"]
     put(root, "d/b")
     assert listed(root, "d") == ["d/a", "d/b"]
+
+
+@pytest.mark.parametrize("name", ["orders/ds=2026-01-03", "orders/ds=2026-01-0[3-9]/*", "nowhere"])
+def test_a_day_that_may_be_missing_has_no_files(root: ExchangePath, name: str) -> None:
+    """An object store has no empty folders: a day without data is not there at all."""
+    put(root, "orders/ds=2026-01-01/a")
+    with pytest.raises(SourceNotFoundError, match=r"or declare Files\(\.\.\., missing='empty', schema='\.\.\.'\)"):
+        listed(root, name)
+    assert listed(root, name, may_be_missing=True) == []
+    files = Files("unused", schema="id BIGINT", missing="empty")
+    path = root
+    for part in name.split("/"):
+        path = path / part
+    assert list_splits(files, lambda uri: path) == []
+
+
+def test_a_missing_path_that_is_empty_needs_a_schema() -> None:
+    with pytest.raises(ValueError, match=r"Files\('x'\): missing='empty' needs a schema; give schema='id BIGINT"):
+        Files("x", missing="empty")
+    with pytest.raises(ValueError, match=r"Files\('x'\): missing is 'maybe'; expected one of error, empty"):
+        Files("x", missing="maybe")  # type: ignore[arg-type]
+    files = Files("x", missing="empty", schema="id BIGINT")
+    assert Files.from_json(files.to_json()) == files

@@ -127,7 +127,8 @@ def test_what_needs_whole_keys_is_never_split(
     found: str,
 ) -> None:
     with caplog.at_level(logging.INFO):
-        planned = plan_run(connect_server, tmp_path / "exchange", *arguments(lake, tmp_path, transform, "inner")).plan
+        job = arguments(lake, tmp_path, transform, "inner")
+        planned = plan_run(connect_server, tmp_path / "exchange", *job, per_subtask=["joined"]).plan
     assert planned.region("joined").splittable == ()
     assert f"vertex 'joined': join='inner' is not spread over several subtasks: its plan holds {found}" in caplog.text
 

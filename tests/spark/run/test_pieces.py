@@ -52,6 +52,7 @@ def test_what_cannot_be_cut_comes_back_whole() -> None:
         (REGION, None),
         (replace(REGION, parallelism=4), None),
         (replace(REGION, parallelism=1), "its parallelism is set to 1"),
+        (replace(REGION, subpartitions=1), "its max_parallelism is 1"),
         (replace(REGION, single_subtask_reason="an inner edge is pipelined"), "an inner edge is pipelined"),
     ],
 )
