@@ -11,6 +11,8 @@ from airflow.sdk import DAG, task
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
+from airflow_abs.core.graph.job_graph import JobEdge
+from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
 
 
@@ -122,6 +124,15 @@ def test_vertices_tied_by_forward_edges_are_one_mapped_task() -> None:
             orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"))
             AdaptiveSparkOperator(task_id="priced", inputs={"orders": orders.forward()}, transform=passes)
     assert [name for name in dag.task_ids if name.endswith(".run")] == ["revenue.priced.run"]
+
+
+def test_a_rescale_edge_goes_through_the_exchange_and_names_no_key() -> None:
+    with new_dag() as dag:
+        with new_job():
+            orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"))
+            copy = AdaptiveSparkOperator(task_id="copy", inputs={"orders": orders.rescale()}, transform=passes)
+    assert copy.to_edges() == [JobEdge("orders", "copy", "orders", Partitioning.RESCALE)]
+    assert {"revenue.orders.run", "revenue.copy.run"} <= set(dag.task_ids)
 
 
 def test_the_taskflow_face_declares_the_same_job() -> None:

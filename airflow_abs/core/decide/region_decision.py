@@ -14,9 +14,8 @@ from airflow_abs.core.decide.decision import Clamp, Decision
 from airflow_abs.core.decide.decision_reason import complete_reason
 from airflow_abs.core.decide.file_ranges import deal_out_files, from_cuts, to_cuts
 from airflow_abs.core.decide.hot_subpartitions import HotPart, split_hot_subpartitions
-from airflow_abs.core.decide.input_summary import InputSummary
 from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes, split_by_count
-from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, RegionOptions, SourceInput
+from airflow_abs.core.decide.region_inputs import BlockingInput, InputSummary, RegionInputs, RegionOptions, SourceInput
 from airflow_abs.core.decide.region_parallelism import decide_region_parallelism
 from airflow_abs.core.decide.sources import assign_splits
 from airflow_abs.core.errors import InvalidValueError

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 from airflow_abs.core.checks import check_int, check_rectangle, check_sizes
 from airflow_abs.core.decide.parallelism import Bounds
 from airflow_abs.core.decide.ranges import check_same_length
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.wording import format_bytes, format_count
 
 Strategy = Literal["balanced", "power_of_two"]
 
@@ -83,6 +84,57 @@ class SourceInput:
 
     def __post_init__(self) -> None:
         check_sizes(f"source {self.name!r}", self.split_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class InputSummary:
+    """One input in numbers. `kind` is its partitioning or `source`; `parts` are producer subtasks or splits.
+
+    `files` are those of all producer subtasks of a rescale input, None for other kinds.
+    """
+
+    name: str
+    kind: str
+    bytes: int
+    parts: int
+    subpartitions: int | None = None
+    files: int | None = None
+
+    @classmethod
+    def of_input(cls, entry: BlockingInput) -> InputSummary:
+        """Of a finished upstream result."""
+        rows = entry.bytes_by_partition
+        kind, size = entry.partitioning.value, sum(map(sum, rows))
+        if entry.is_rescale:
+            return cls(entry.name, kind, size, len(rows), files=len(entry.file_bytes))
+        return cls(entry.name, kind, size, len(rows), entry.subpartitions)
+
+    @classmethod
+    def of_source(cls, source: SourceInput) -> InputSummary:
+        """Of files from outside."""
+        return cls(source.name, "source", sum(source.split_bytes), len(source.split_bytes))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; `files` only where they are, so that a decision made before they were known stays the same."""
+        return {name: value for name, value in asdict(self).items() if name != "files" or value is not None}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> InputSummary:
+        """Inverse of `to_json`."""
+        return cls(**data)
+
+    def __str__(self) -> str:
+        size = format_bytes(self.bytes)
+        producers = f"from {format_count(self.parts, 'subtask')}"
+        match self.kind:
+            case "source":
+                return f"source {self.name}: {size} in {format_count(self.parts, 'split')}"
+            case "broadcast":
+                return f"input {self.name} (broadcast): {size}, read whole by every subtask"
+            case "rescale":
+                return f"input {self.name} (rescale): {size} {producers} in {format_count(self.files or 0, 'file')}"
+        place = format_count(self.subpartitions or 0, "subpartition")
+        return f"input {self.name} ({self.kind}): {size} {producers} in {place}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ A subtask runs the whole transform on its own rows. That is right exactly if no 
 subtask has, and no row comes out of several subtasks. Spark knows the first of every operator, because it has the
 same question between its own partitions: where rows have to move, it plans an exchange. So each vertex is planned
 once on stand-ins for its inputs (`markers`), of which the planner believes what the exchange of files gives: a hash
-input is partitioned by its keys, a source or a rebalance input by nothing, and a broadcast input is small and in one
-place. Nothing is run.
+input is partitioned by its keys, a source, a rebalance or a rescale input by nothing, and a broadcast input is small
+and in one place. Nothing is run.
 
 The physical plan comes back as text (`explained`), and is walked from the leaves up (`walk`) with what is known of the
 rows at each place (`rows`): every subtask has its own, or all of them have the same; and which of them are together.

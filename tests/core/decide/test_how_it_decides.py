@@ -21,7 +21,7 @@ FLINKS = PAGE.split("## What is Flink's")[1].split("\n## ")[0]
 EXAMPLES = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("example", range(3))
+@pytest.mark.parametrize("example", range(4))
 def test_an_example_prints_what_the_page_says(example: int) -> None:
     code, printed = EXAMPLES[example]
     output = io.StringIO()
@@ -31,7 +31,7 @@ def test_an_example_prints_what_the_page_says(example: int) -> None:
 
 
 def test_every_example_is_run() -> None:
-    assert len(EXAMPLES) == PAGE.count("```python") == 3
+    assert len(EXAMPLES) == PAGE.count("```python") == 4
 
 
 def test_the_numbers_in_the_text_are_right() -> None:

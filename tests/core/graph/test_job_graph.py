@@ -161,3 +161,19 @@ def test_a_graph_that_cannot_run_says_what_is_wrong(
     with pytest.raises(JobGraphError) as caught:
         build(vertices, edges)
     assert str(caught.value) == message
+
+
+def test_rescale_inputs_ask_for_no_common_number_of_subpartitions() -> None:
+    # b and c run together; only b is read by key, and by 16 subpartitions
+    edges = [hashed("a", "b"), forward("b", "c"), JobEdge("a", "c", "files", Partitioning.RESCALE)]
+    graph = build([source("a"), JobVertex("b", max_parallelism=16), JobVertex("c", max_parallelism=9)], edges)
+    assert graph.region_of("c").subpartitions == 16
+    alone = build([source("a"), JobVertex("c", max_parallelism=9)], [edges[2]])
+    assert alone.region_of("c").subpartitions == 9
+
+
+def test_a_rescale_edge_inside_a_region_is_subtask_to_subtask() -> None:
+    rescale = JobEdge("a", "c", "again", Partitioning.RESCALE)
+    graph = build([source("a"), JobVertex("b"), JobVertex("c")], [forward("a", "b"), forward("b", "c"), rescale])
+    assert [region.vertices for region in graph.regions] == [("a", "b", "c")]
+    assert graph.regions[0].single_subtask_reason is None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.simulate.scaled_bytes import grow_files, regrid, scale_size, spread_over_producers
+from airflow_abs.core.simulate.scaled_bytes import grow_files, regrid, respread_files, scale_size, spread_over_producers
 
 SIZES = st.lists(st.integers(0, 10**6), min_size=1, max_size=40)
 FACTOR = st.floats(0, 20, allow_nan=False)
@@ -71,3 +71,10 @@ def test_producers_write_equal_shares(totals: list[int], producers: int) -> None
     rows = spread_over_producers(totals, producers)
     assert list(map(sum, zip(*rows, strict=True))) == totals
     assert all(max(cells) - min(cells) <= 1 for cells in zip(*rows, strict=True))
+
+
+def test_files_stay_as_they_are_with_as_many_producers_and_are_of_one_size_with_others() -> None:
+    assert respread_files([[30, 10], [20]], 2) == [[30, 10], [20]]
+    # three files of two subtasks are two each, rounded up: 60 in six
+    assert respread_files([[30, 10], [20]], 3) == [[10, 10], [10, 10], [10, 10]]
+    assert respread_files([[], []], 3) == [[0], [0], [0]]

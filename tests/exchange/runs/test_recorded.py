@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from airflow_abs.core.simulate.growth import Growth, Scenario
 from airflow_abs.core.simulate.record_sizes import manifest_bytes, xcom_bytes
 from airflow_abs.core.simulate.recorded_job import RecordedResult
+from airflow_abs.core.simulate.simulation import decide_all
 from airflow_abs.exchange.records.manifest import MANIFEST_VERSION, Manifest, ResultFile, ResultManifest
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.runs.recorded import recorded_job
+from airflow_abs.exchange.runs.run_json import region_to_json
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.storage.whole_files import encode_json, write_json
-from tests.recorded_runs import revenue_run
+from tests.recorded_runs import copied_run, revenue_run
 
 SCHEMA = json.dumps(
     {"type": "struct", "fields": [{"name": f"c{k}", "type": "long", "nullable": True} for k in range(9)]}
@@ -82,3 +85,31 @@ def test_when_an_older_run_ran_nobody_knows(tmp_path: Path) -> None:
     older = {name: value for name, value in made.stored["orders"].to_json().items() if name != "measured_at"}
     write_json(made.folder.decision_path("orders"), older)
     assert recorded_job(read_run(made.folder)).regions[0].starts == ()
+
+
+def test_files_of_rescale_inputs_are_reported_and_shown(tmp_path: Path) -> None:
+    made = copied_run(tmp_path, target_bytes=100)
+    made.run()
+    manifest = made.manifests["orders"][0]
+    sizes = manifest.results["orders.whole"].files[0].subpartition_bytes
+    assert report(manifest, 4)["results"] == {
+        "orders.whole": {"bytes": [2 * sizes[0]], "files": [sizes[0]] * 2, "checksum": "0"}
+    }
+    run = read_run(made.folder)
+    copy, noted = run.region("copy"), run.region("noted")
+    assert [subtask.reads for subtask in copy.subtasks] == ["3 files", "2 files", "2 files", "1 file"]
+    assert [subtask.reads for subtask in noted.subtasks[:2]] == ["[0, 1)", "[1, 2) and 1 file"]
+    assert [edge.how for edge in noted.edges] == ["hash(customer_id)", "rescale"]
+    assert (copy.bytes_by_subpartition, len(noted.bytes_by_subpartition)) == ((), 16)  # only what is cut by key
+    region = region_to_json(copy)
+    assert [(subtask["splits"], subtask["files"]) for subtask in region["subtasks"]] == [(0, 3), (0, 2), (0, 2), (0, 1)]
+
+
+def test_more_of_a_day_is_more_files_of_its_producers(tmp_path: Path) -> None:
+    made = copied_run(tmp_path, target_bytes=100)
+    made.run()
+    job = recorded_job(read_run(made.folder))
+    decisions = decide_all(job, Growth(job, Scenario(factor=2.0)))
+    # twice the files of orders, so 8 subtasks that write two files each
+    assert (decisions["orders"].parallelism, decisions["copy"].inputs[0].files) == (8, 16)
+    assert decisions["copy"].total_bytes == 2 * sum(subtask.bytes for subtask in made.stored["copy"].decision.subtasks)

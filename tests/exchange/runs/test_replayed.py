@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from airflow_abs.exchange.runs.replayed import replay_run
 from airflow_abs.exchange.runs.run_reading import read_run
-from tests.recorded_runs import revenue_run
+from tests.recorded_runs import copied_run, revenue_run
 
 
 @settings(max_examples=40, deadline=None)
@@ -41,3 +41,16 @@ def test_the_recorded_options_give_exactly_the_recorded_decision(
         assert [each.region for each in replayed] == ["orders", "customers", "enriched", "by_region"]
         assert [each.again for each in replayed] == [run.stored[each.region].decision for each in replayed]
         assert all(each.is_same for each in replayed)
+
+
+@settings(max_examples=20, deadline=None)
+@given(cells=st.lists(st.integers(0, 900), min_size=1, max_size=32), target=st.integers(1, 4000))
+def test_decisions_about_files_come_out_again(cells: list[int], target: int) -> None:
+    def sizes(region: str, index: int, subpartition: int) -> int:
+        return cells[(len(region) * 7 + index * 5 + subpartition) % len(cells)]
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = copied_run(Path(folder), sizes=sizes, target_bytes=target)
+        run.run()
+        replayed = replay_run(read_run(run.folder))
+        assert [each.again for each in replayed] == [run.stored[each.region].decision for each in replayed]

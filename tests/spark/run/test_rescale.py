@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import Manifest, read_manifest
@@ -211,3 +212,20 @@ def test_the_same_rows_in_other_files_are_refused(
         r"went into other files, which a rescale edge reads one by one",
     ):  # fmt: skip
         asyncio.run(run.run_subtask("copy", 4, attempt=2))
+
+
+def count_notes(orders: Any) -> Any:
+    return orders.groupBy("note").count()
+
+
+def test_a_transform_that_needs_all_rows_of_a_key_is_refused(
+    connect_server: ConnectEndpoint, orders: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(JobGraphError, match=r"vertex 'copy' cannot run in parts: .*note"):
+        plan_run(
+            connect_server,
+            tmp_path / "exchange",
+            [JobVertex("orders", has_source=True), JobVertex("copy", has_sink=True)],
+            [rescaled("orders", "copy")],
+            [source("orders", orders), VertexProgram("copy", count_notes, {}, sink=Files(str(tmp_path / "out")))],
+        )
