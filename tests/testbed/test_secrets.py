@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,19 @@ def test_a_missing_openssl_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ClusterSecretsError, match="openssl is not on PATH; it makes the certificate; install it"):
         make_certificate(tmp_path, ("localhost",))
+
+
+@pytest.mark.openssl
+def test_make_secrets_needs_nothing_but_python(tmp_path: Path) -> None:
+    """Without `site` there are no installed packages; and the module's name hides none of the standard library."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "testbed.secrets"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert mode(tmp_path / ".env") == 0o600
+    assert (tmp_path / "docker" / "secrets" / "connect.crt").exists()
