@@ -21,6 +21,9 @@ _DOCS = (
     "`airflow-abs gc` deletes what is old."
 )
 
+_DONE = frozenset({"success", "removed"})
+"""A map index that a later decision does not have any more is `removed`: it owes nothing."""
+
 
 class ReleaseOperator(JobTask):
     """Ends the run's Spark sessions; deletes its exchange data if every task of the job succeeded, else keeps it for
@@ -86,4 +89,4 @@ class ReleaseOperator(JobTask):
     def _not_succeeded(self, context: Context) -> set[str]:
         run = context["dag_run"]
         states = context["ti"].get_task_states(run.dag_id, task_ids=list(self.task_ids), run_ids=[run.run_id])
-        return {task for task, state in states.get(run.run_id, {}).items() if state != "success"}
+        return {task for task, state in states.get(run.run_id, {}).items() if state not in _DONE}
