@@ -94,6 +94,7 @@ class PlanOperator(JobTask):
 
         sinks = {name: Files.from_json(sink) for name, sink in self.sinks.items()}
         check_sinks(sinks)
+        self._check_secrets()
         return {
             name: VertexProgram(
                 name,
@@ -106,6 +107,17 @@ class PlanOperator(JobTask):
             )
             for name, transform in self.transforms.items()
         }
+
+    def _check_secrets(self) -> None:
+        from airflow_abs.hooks.secrets import check_no_secrets
+
+        for name, kwargs in self.transform_kwargs.items():
+            check_no_secrets(name, "transform_kwargs", kwargs, by_name=False)
+        for name, query in self.queries.items():
+            check_no_secrets(name, "arguments", {"sql": query}, by_name=False)
+        for which, files in (("source", self.sources), ("sink", self.sinks)):
+            for name, entry in files.items():
+                check_no_secrets(name, f"{which}'s options", entry["options"], by_name=True)
 
 
 def _describe(graph: JobGraph) -> str:
