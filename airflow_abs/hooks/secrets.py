@@ -27,6 +27,6 @@ def check_no_secrets(vertex: str, what: str, values: Mapping[str, Any], *, by_na
         if (redact({name: plain}) if by_name else redact({"value": plain})) != {name if by_name else "value": plain}:
             raise JobGraphError(
                 f"vertex {vertex!r}: {name!r} of its {what} is a secret that Airflow masks, and would stand in a "
-                "readable file of the exchange; configure it on the Spark server, or let the function that needs it read "
-                "it there"
+                "readable file of the exchange; configure it on the Spark server, or let the function that needs it "
+                "read it there"
             )
