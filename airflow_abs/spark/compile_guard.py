@@ -29,7 +29,7 @@ def no_execution(session: Any, vertex: str) -> Iterator[None]:
     def watch(original: Any) -> Any:
         def checked(request: Any, *args: Any, **kwargs: Any) -> Any:
             if request.plan.command.WhichOneof("command_type") == "sql_command":
-                check_query(explain, request.plan.command.sql_command.input, vertex)
+                check_query(request.plan.command.sql_command.input, vertex)
             _check(request.plan, vertex)
             return original(request, *args, **kwargs)
 
@@ -44,7 +44,7 @@ def no_execution(session: Any, vertex: str) -> Iterator[None]:
             refuse_cache(vertex)
         return analyze(method, **kwargs)
 
-    explain, config, analyze = client.explain_string, client.config, client._analyze
+    config, analyze = client.config, client._analyze
     watching = {name: watch(original) for name, original in originals.items()}
     watching |= {"config": configure, "_analyze": analyse}
     for name, watched in watching.items():

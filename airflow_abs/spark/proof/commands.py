@@ -6,42 +6,38 @@ Spark runs a command in `spark.sql` at once, when the inputs are still empty.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.spark.protocol import protos
 from airflow_abs.spark.relations import Relation
 
 _COMMENTS = re.compile(r"\A(?:\s|\(|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
+_NO_CODE = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`""", re.DOTALL
+)  # comments, strings, quoted names
 _QUERIES = frozenset({"SELECT", "VALUES", "TABLE", "MAP", "REDUCE"})
 _EITHER = frozenset({"WITH", "FROM"})  # ... SELECT, or ... INSERT
-_MAY_WRITE = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
+# Explaining would tell too, but Spark runs a command that it explains if a DataFrame is among its arguments.
 _WRITES = re.compile(
-    r"^[ :+|-]*'?(?:InsertInto\w*|DeleteFromTable|UpdateTable|MergeIntoTable|AppendData|Overwrite\w+)\b", re.MULTILINE
+    r"\b(?:INSERT\s+(?:INTO|OVERWRITE)|DELETE\s+FROM|UPDATE\s+\S+.*?\sSET|MERGE\s.*?INTO)\s", re.I | re.S
 )
 
 
-def check_query(explain: Callable[[Any, str], str], relation: Relation, vertex: str) -> None:
-    """Refuse a command in `spark.sql` before Spark gets to run it.
-
-    Args:
-        explain: the client's way to have a plan explained; Spark does not run a command that it explains.
-        relation: what the client is about to send.
-        vertex: for messages.
+def check_query(relation: Relation, vertex: str) -> None:
+    """Refuse a command in `spark.sql` before Spark gets to run it; `relation` is what the client is about to send.
 
     Raises:
         JobGraphError: it is no query.
     """
-    for text in _texts(relation):
-        word = first_word(text)
-        if word in _QUERIES or (word in _EITHER and not (_MAY_WRITE.search(text) and _writes(explain, relation))):
-            continue
-        raise JobGraphError(
-            f"vertex {vertex!r}: its transform runs the command {word or text[:20]!r} in spark.sql; expected a query "
-            "(SELECT, WITH, VALUES, FROM, TABLE). A transform only builds a DataFrame: write with the vertex's sink, "
-            "hand DataFrames to queries as arguments instead of views, and set the session with spark_conf= of the job"
-        )
+    text = _text(relation)
+    word = first_word(text)
+    if word in _QUERIES or (word in _EITHER and not _WRITES.search(_NO_CODE.sub(" x ", text))):
+        return
+    raise JobGraphError(
+        f"vertex {vertex!r}: its transform runs the command {word or text[:20]!r} in spark.sql; expected a query "
+        "(SELECT, WITH, VALUES, FROM, TABLE). A transform only builds a DataFrame: write with the vertex's sink, "
+        "hand DataFrames to queries as arguments instead of views, and set the session with spark_conf= of the job"
+    )
 
 
 def first_word(text: str) -> str:
@@ -78,20 +74,8 @@ def refuse_cache(vertex: str) -> None:
     )
 
 
-def _writes(explain: Callable[[Any, str], str], relation: Relation) -> bool:
-    from pyspark.errors import PySparkException
-
-    try:
-        plan = protos().Plan()
-        plan.root.CopyFrom(relation)
-        explained = explain(plan, "extended")
-    except PySparkException:
-        return True  # whatever it is, Spark does not explain it
-    return _WRITES.search(explained.partition("== Analyzed Logical Plan ==")[0]) is not None
-
-
-def _texts(relation: Relation) -> list[str]:
-    """The text that is about to be run: not that of queries whose results are its arguments."""
+def _text(relation: Relation) -> str:
+    """The query that is about to be run, without those whose results are its arguments."""
     if relation.WhichOneof("rel_type") == "with_relations":
-        return _texts(relation.with_relations.root)
-    return [relation.sql.query] if relation.WhichOneof("rel_type") == "sql" else []
+        return _text(relation.with_relations.root)
+    return str(relation.sql.query)

@@ -37,8 +37,8 @@ def runs(query: str) -> Callable[[Any], Any]:
 def test_a_command_in_sql_is_refused(refusal: Callable[..., str], query: str, word: str) -> None:
     assert refusal(runs(query)) == (
         f"vertex 'step': its transform runs the command '{word}' in spark.sql; expected a query (SELECT, WITH, "
-        "VALUES, FROM, TABLE). A transform only builds a DataFrame: write with the vertex's sink, hand DataFrames to queries as "
-        "arguments instead of views, and set the session with spark_conf= of the job"
+        "VALUES, FROM, TABLE). A transform only builds a DataFrame: write with the vertex's sink, hand DataFrames "
+        "to queries as arguments instead of views, and set the session with spark_conf= of the job"
     )
 
 
@@ -66,6 +66,8 @@ def test_a_query_that_writes_is_refused_before_it_does(refusal: Callable[..., st
         "(SELECT 1)",
         "VALUES (1), (2)",
         "SELECT 'INSERT INTO x' AS text",
+        "WITH t AS (SELECT 'INSERT INTO x' AS `delete from y`) SELECT * FROM t -- INSERT INTO x",
+        "WITH t AS (SELECT id AS update FROM {orders}) SELECT update FROM t",
     ],
 )
 def test_queries_of_every_form_pass(prove: Callable[..., Any], query: str) -> None:

@@ -87,7 +87,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
     ),
     "join with keys crossed": (
         sql(
-            "SELECT p.total, o.total AS t FROM {pairs} p JOIN {others} o ON p.region = o.customer AND p.customer = o.region"
+            "SELECT p.total, o.total AS t FROM {pairs} p JOIN {others} o "
+            "ON p.region = o.customer AND p.customer = o.region"
         ),
         "a join on",
         "in the same order",
