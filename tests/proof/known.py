@@ -33,7 +33,6 @@ GREEN_BUT_WRONG: Mapping[str, str] = {
 }
 
 FAILED: Mapping[str, str] = {
-    "setting_changed": "conf.set in a transform counts in plan only",
     "source_metadata": "placeholders have no column _metadata",
 }
 
