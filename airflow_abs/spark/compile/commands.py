@@ -62,18 +62,6 @@ def check_setting(operation: Any, vertex: str) -> None:
     )
 
 
-def refuse_cache(vertex: str) -> None:
-    """Refuse `cache()` and `persist()`.
-
-    Raises:
-        JobGraphError: always.
-    """
-    raise JobGraphError(
-        f"vertex {vertex!r}: its transform calls cache() or persist(), which keeps rows in the session of plan, and no "
-        "subtask shares it; drop the call, or make what is used several times a vertex of its own"
-    )
-
-
 def _text(relation: Relation) -> str:
     """The query that is about to be run, without those whose results are its arguments."""
     if relation.WhichOneof("rel_type") == "with_relations":

@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.spark.compile.commands import check_query, check_setting, refuse_cache
+from airflow_abs.spark.compile.commands import check_query, check_setting
+
+_KEEPS_ROWS = ("persist", "unpersist")
+"""`cache()` changes no row, and would keep placeholders in a session that no subtask shares: it is passed over."""
 
 _WATCHED = ("_execute", "_execute_and_fetch_as_iterator")
 
@@ -40,8 +43,8 @@ def no_execution(session: Any, vertex: str) -> Iterator[None]:
         return config(operation)
 
     def analyse(method: str, **kwargs: Any) -> Any:
-        if method == "persist":
-            refuse_cache(vertex)
+        if method in _KEEPS_ROWS:
+            return None
         return analyze(method, **kwargs)
 
     config, analyze = client.config, client._analyze
