@@ -36,9 +36,7 @@ def test_entries_of_maps_have_no_order() -> None:
         ([None], [0], "1 rows, expected 1; 1 too many ((None,)), 1 missing ((0,))"),
     ],
 )
-def test_rows_too_many_and_missing_are_counted_and_shown(
-    found: list[float], expected: list[float], said: str
-) -> None:
+def test_rows_too_many_and_missing_are_counted_and_shown(found: list[float], expected: list[float], said: str) -> None:
     assert describe_difference(pa.table({"v": found}), pa.table({"v": expected})) == said
 
 
