@@ -18,7 +18,6 @@ GREEN_BUT_WRONG: Mapping[str, str] = {
             "random_number_of_source",
             "random_number_with_seed",
             "random_normal_number",
-            "random_in_sql",
             "random_uniform",
             "random_string",
             "unique_id_function",
@@ -47,5 +46,7 @@ NEEDLESS: Mapping[str, str] = {
     "key_cast_to_text_grouped": "an injective expression of the key",
     "sql_distribute_by": "moves rows at the end, where nothing depends on it",
     "sql_cluster_by": "moves rows at the end, where nothing depends on it",
+    "cached_frame": "cache() in plan's session would only cost memory there",
+    "persisted_frame": "cache() in plan's session would only cost memory there",
     "source_file_name": "of input_file_block_start() and input_file_block_length()",
 }

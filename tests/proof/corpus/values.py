@@ -61,7 +61,7 @@ safe(
 )
 safe("current_time_in_sql", query("SELECT id, current_timestamp() AS v FROM {o}"), ONCE, check=one_value("v"), o=ORDERS)
 safe("local_time", lambda o: o.select("id", F.localtimestamp().alias("v")), ONCE, check=one_value("v"), o=ANYWHERE)
-safe("unix_time", lambda o: o.select("id", F.unix_timestamp().alias("v")), ONCE, check=one_value("v"), o=ANYWHERE)
+safe("unix_time", lambda o: o.select("id", F.unix_micros(F.now()).alias("v")), ONCE, check=one_value("v"), o=ANYWHERE)
 safe("today", lambda o: o.select("id", F.current_date().alias("v")), ONCE, check=one_value("v"), o=ANYWHERE)
 safe("current_user_name", lambda o: o.select("id", F.current_user().alias("v")), check=one_value("v"), o=ANYWHERE)
 safe(
