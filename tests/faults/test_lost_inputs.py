@@ -61,8 +61,12 @@ def test_exactly_the_subtask_whose_file_was_lost_runs_again(
     assert output(tmp_path) == answer(lake)
     assert attempts(run, "orders") == [1, 1001, *[1] * (len(run.reports["orders"]) - 2)]
     assert attempts(run, "customers") == [1]
-    lost = [record.message for record in caplog.records if record.message.startswith("lost: orders[1]: 1 file(s)")]
-    again = [record.message for record in caplog.records if record.message.startswith("recomputed: orders[1]")]
+    lost = [
+        record.getMessage() for record in caplog.records if record.getMessage().startswith("lost: orders[1]: 1 file(s)")
+    ]
+    again = [
+        record.getMessage() for record in caplog.records if record.getMessage().startswith("recomputed: orders[1]")
+    ]
     assert (len(lost) >= 1, len(again)) == (True, 1)
     written = Path(str(run.folder.subtask_path("orders", 1))).glob("attempt-*")
     assert sorted(path.name for path in written) == ["attempt-1", "attempt-1001"]

@@ -8,28 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_SEEDS = "the client freezes a seed into the plan, and partitions of all subtasks are numbered from 0"
-_CLOCK = "each subtask's operation has a clock of its own"
-
-GREEN_BUT_WRONG: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "random_number",
-            "random_number_of_source",
-            "random_number_with_seed",
-            "random_normal_number",
-            "random_uniform",
-            "random_string",
-            "unique_id_function",
-            "unique_id_by_key",
-            "growing_id",
-            "growing_id_of_source",
-            "growing_id_in_sql",
-        ),
-        _SEEDS,
-    ),
-    **dict.fromkeys(("current_time", "current_time_by_now", "current_time_in_sql", "local_time", "unix_time"), _CLOCK),
-}
+GREEN_BUT_WRONG: Mapping[str, str] = {}
 
 FAILED: Mapping[str, str] = {
     "source_metadata": "placeholders have no column _metadata",
@@ -46,7 +25,5 @@ NEEDLESS: Mapping[str, str] = {
     "key_cast_to_text_grouped": "an injective expression of the key",
     "sql_distribute_by": "moves rows at the end, where nothing depends on it",
     "sql_cluster_by": "moves rows at the end, where nothing depends on it",
-    "cached_frame": "cache() in plan's session would only cost memory there",
-    "persisted_frame": "cache() in plan's session would only cost memory there",
     "source_file_name": "of input_file_block_start() and input_file_block_length()",
 }

@@ -99,7 +99,7 @@ def test_subtasks_beyond_the_slots_wait_for_one_unless_something_else_bounds_the
 
 def test_large_copies_that_nothing_bounds_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     decide_enriched(tmp_path, 3 * MEBIBYTE, 2, Admission.FREE)
-    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         "enriched: 6 subtasks go at once to a Spark server of 2 slots, and each holds the broadcast inputs from then "
         "on (3.0 MiB in files, several times that in memory); give the vertex a pool of 3 slots, or leave out "
         "deferrable=False"

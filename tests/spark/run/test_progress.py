@@ -43,7 +43,7 @@ def test_a_line_is_written_when_something_changed_and_at_most_every_few_seconds(
         now[0] = 100.0 + seconds
         listener(STEP, progress(done, 8))
     # Second 0: the first; 1 and 4: too soon; 6: changed; 20: the same as before; 26: changed.
-    assert [record.message.rpartition(", ")[2] for record in caplog.records] == ["0 s", "6 s", "26 s"]
+    assert [record.getMessage().rpartition(", ")[2] for record in caplog.records] == ["0 s", "6 s", "26 s"]
 
 
 STALL_SECONDS = 0.3
@@ -72,7 +72,9 @@ def test_a_subtask_that_makes_no_progress_says_so_once_in_a_period_and_what_it_w
     started = time.monotonic()
     asyncio.run(warned_twice(ProgressLog(5.0, STALL_SECONDS), seen, caplog))
     assert time.monotonic() - started >= 2 * STALL_SECONDS
-    assert all(record.message.startswith("no progress for ") and told in record.message for record in caplog.records)
+    assert all(
+        record.getMessage().startswith("no progress for ") and told in record.getMessage() for record in caplog.records
+    )
 
 
 def test_progress_puts_the_warning_off(monkeypatch: pytest.MonkeyPatch) -> None:

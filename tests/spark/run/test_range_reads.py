@@ -47,6 +47,7 @@ def run(connect_server: ConnectEndpoint, tmp_path: Path) -> JobRun:
             VertexProgram("counted", count_rows, {}, sink=Files(f"{tmp_path}/out")),
         ],
         max_parallelism=128,
+        per_subtask=["counted"],
     )
     asyncio.run(run.run_region("events"))
     return run
