@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_abs.exchange.records import decisions, plan
 from airflow_abs.exchange.storage import whole_files
 from airflow_abs.exchange.storage.locations import ExchangePath
 
@@ -17,5 +18,6 @@ def record_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         read.append(str(path))
         return really_read(path)
 
-    monkeypatch.setattr(whole_files, "read_bytes", recording)
+    for module in (whole_files, plan, decisions):  # whoever calls it by its bare name
+        monkeypatch.setattr(module, "read_bytes", recording)
     return read
