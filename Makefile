@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 SHELL := /bin/bash
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-fast test-faults test-model lint types imports fmt bench clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo test test-fast test-faults test-model test-proof lint types imports fmt bench clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -28,6 +28,9 @@ test-faults: $(READY) java ## 100 seeded faults on real services, counted (FAULT
 
 test-model: $(READY) ## 100,000 schedules of publishers, readers and gc, and all of the small ones (MODEL_ARGS="--schedules 5000")
 	$(BIN)/python -m tests.model --all $(MODEL_ARGS)
+
+test-proof: $(READY) java ## the corpus of transforms at 1, 2 and 7 subtasks, and 20,000 compositions (hours); the short part is in `make test`
+	AIRFLOW_ABS_CORPUS_AT=1,2,7 AIRFLOW_ABS_COMPOSITIONS=20000 $(BIN)/pytest tests/proof -o timeout=0 $(TEST_ARGS)
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .
