@@ -6,6 +6,7 @@ file and need no user code.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -83,6 +84,11 @@ class PlannedStep:
     @property
     def is_numbered(self) -> bool:
         return self.subpartitions > 1
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the result's columns, in order."""
+        return [field["name"] for field in json.loads(self.schema)["fields"]]
 
 
 @dataclass(frozen=True, slots=True)

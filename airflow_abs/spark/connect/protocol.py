@@ -59,7 +59,15 @@ def protos() -> Any:
         with _loading:
             if _PACKAGE not in _loaded:
                 _loaded.update(_imported() or _load())
+                _allow_deep_messages()
     return _loaded[_PACKAGE]
+
+
+def _allow_deep_messages() -> None:
+    """A transform of fifty steps is a message a hundred deep, and protobuf reads no deeper one unless it is told to."""
+    from google._upb import _message  # the only way to say so; a test fails if it goes
+
+    _message.SetAllowOversizeProtos(True)
 
 
 def _imported() -> dict[str, ModuleType]:

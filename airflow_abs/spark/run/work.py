@@ -224,8 +224,7 @@ class AttemptWork:
         step = self.spec.region.steps[number]
         template = protos().Relation()
         template.ParseFromString(self._read_template(number, step))
-        columns = [field["name"] for field in json.loads(step.schema)["fields"]]
-        own = mix_in_subtask(template, columns, self.attempt.index, piece.number or 0)
+        own = mix_in_subtask(template, step.columns, self.attempt.index, piece.number or 0)
         bound = bind(own, self._bindings(step, piece))
         rename_views(bound, self.operation_id(number, piece).replace("-", ""))
         if step.format != "parquet" or step.row_hash:

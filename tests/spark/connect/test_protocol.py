@@ -131,3 +131,15 @@ def test_the_error_is_an_import_error() -> None:
     with pytest.raises(ImportError):
         raise PysparkMissingError("no pyspark")
     assert protos() is protos()
+
+
+def test_a_plan_of_many_steps_is_read_back() -> None:
+    """A vertex of 400 chained calls: protobuf stops at some 50 by default, and only `run` would notice."""
+    proto = protos()
+    relation = proto.Relation(sql=proto.SQL(query="SELECT 1 AS a"))
+    for _ in range(400):
+        relation = proto.Relation(filter=proto.Filter(input=relation))
+    data = relation.SerializeToString(deterministic=True)
+    again = proto.Relation()
+    again.ParseFromString(data)
+    assert again.SerializeToString(deterministic=True) == data

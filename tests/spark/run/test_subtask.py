@@ -347,3 +347,22 @@ def test_partition_folders_below_a_glob_are_refused(connect_server: ConnectEndpo
             [],
             [source("numbers", tmp_path / "lake-*")],
         )
+
+
+def many_steps(source: Any) -> Any:
+    for number in range(80):
+        source = source.where(f"v <> {-number - 1}")
+    return source
+
+
+def test_a_transform_of_many_chained_calls_runs(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
+    duckdb.sql(f"COPY (SELECT range AS v FROM range(10)) TO '{tmp_path}/in.parquet'")
+    files = Files(f"{tmp_path}/in.parquet"), Files(f"{tmp_path}/out")
+    run_job(
+        connect_server,
+        tmp_path / "exchange",
+        [JobVertex("many", has_source=True, has_sink=True)],
+        [],
+        [VertexProgram("many", many_steps, {}, *files)],
+    )
+    assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/*.parquet'").fetchone() == (10,)
