@@ -365,4 +365,4 @@ def test_a_transform_of_many_chained_calls_runs(connect_server: ConnectEndpoint,
         [],
         [VertexProgram("many", many_steps, {}, *files)],
     )
-    assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/*.parquet'").fetchone() == (10,)
+    assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/*.parquet'").fetchall() == [(10,)]
