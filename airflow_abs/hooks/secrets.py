@@ -23,8 +23,8 @@ def check_no_secrets(vertex: str, what: str, values: Mapping[str, Any], *, by_na
     from airflow.sdk._shared.secrets_masker import redact  # the one public way in is for log lines
 
     for name, value in values.items():
-        plain = value if isinstance(value, (str, dict, list)) else str(value)
-        if (redact({name: plain}) if by_name else redact({"value": plain})) != {name if by_name else "value": plain}:
+        shown = {name if by_name else "value": value}
+        if redact(shown) != shown:
             raise JobGraphError(
                 f"vertex {vertex!r}: {name!r} of its {what} is a secret that Airflow masks, and would stand in a "
                 "readable file of the exchange; configure it on the Spark server, or let the function that needs it "
