@@ -23,8 +23,8 @@ What is taken on trust: functions given to mapInPandas, mapInArrow and TRANSFORM
 promises them no more); and ties (row_number() over equal rows, first(), collect_list()) may be broken in another way
 than by plain Spark, which does not promise one either.
 
-`airflow_abs.spark.non_repeatable` finds functions whose value is no function of the rows, such as `uuid()`; `values` beside it
-makes them right.
+`airflow_abs.spark.non_repeatable` finds functions whose value is no function of the rows, such as `uuid()`;
+`airflow_abs.spark.values` makes them right.
 """
 
 from __future__ import annotations
