@@ -18,10 +18,23 @@ from tests.proof.table import describe_exceptions
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:WARN WindowExpression"),  # plain Spark, of windows that are refused here
+]
 
 AT = [int(each) for each in os.environ.get("AIRFLOW_ABS_CORPUS_AT", "").split(",") if each] or PARALLELISMS[-1:]
-REMEDIES = ("hash(", "broadcast()", "parallelism=1", "per_subtask=True", "source=", "drop ", "use ", "expected ")
+REMEDIES = (
+    "hash(",
+    "broadcast()",
+    "parallelism=1",
+    "per_subtask=True",
+    "source=",
+    "drop ",
+    "use ",
+    "cast ",
+    "expected ",
+)
 """Every refusal says what to write."""
 
 
