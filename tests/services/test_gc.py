@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from airflow_abs.demo.services import AirflowServices
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.runs.root_marker import mark_root
+from airflow_abs.exchange.storage.whole_files import encode_json, write_atomic
 
 pytestmark = pytest.mark.services
 
@@ -25,12 +28,15 @@ def gc(airflow: AirflowServices, exchange: Path, *arguments: str) -> list[str]:
 
 
 def leave_data(exchange: Path, dag_id: str, run_id: str, age_days: float) -> Path:
-    folder = exchange / dag_id / run_id / "job"
-    folder.mkdir(parents=True)
-    for name in ("plan.json", "data"):
-        (folder / name).write_bytes(b"x" * 512)
-        os.utime(folder / name, (time.time() - age_days * DAY,) * 2)
-    return folder
+    """A plan and one file of a subtask's, 1 KiB together, in a root that `plan` has marked."""
+    mark_root(exchange)
+    job = JobFolder(exchange, dag_id, run_id, "job")
+    plan = encode_json({"id": "p", "regions": []})
+    data = job.result_path("orders", 0, 1, "orders.whole") / "part-0.parquet"
+    for path, content in ((job.plan_path, plan), (data, b"x" * (1024 - len(plan)))):
+        write_atomic(path, content)
+        os.utime(str(path), (time.time() - age_days * DAY,) * 2)
+    return Path(str(job.path))
 
 
 def test_old_data_of_ended_runs_goes_and_that_of_a_waiting_run_stays(airflow: AirflowServices, tmp_path: Path) -> None:
