@@ -33,6 +33,8 @@ REMEDIES = (
     "drop ",
     "use ",
     "cast ",
+    "give it to ",
+    "hand the DataFrame",
     "expected ",
 )
 """Every refusal says what to write."""
