@@ -66,9 +66,10 @@ def fix_values(relation: Relation, columns: Sequence[str], now: datetime, new_se
             return f"{name}({', '.join([*arguments, f'{new_seed()}L'])})" if missing else None
         return None if arguments and name == "unix_timestamp" else _time_text(name, now)
 
+    bare = {name for name in _BARE_TIMES if not _may_be_a_column(relation, name)}
     for owner, field in _texts(fixed):
         text = rewrite_calls(getattr(owner, field), {*_SEEDED, *_TIMES}, rewrite)
-        setattr(owner, field, rewrite_keywords(text, set(_BARE_TIMES).difference(map(str.lower, columns)), rewrite))
+        setattr(owner, field, rewrite_keywords(text, bare, rewrite))
     return relation if fixed == relation else rename_columns(fixed, columns)
 
 
@@ -162,6 +163,26 @@ def _replace_functions(relation: Relation, replace: Callable[[Any], Any]) -> Non
         replaced = replace(expression.unresolved_function)
         if replaced is not None:
             expression.CopyFrom(replaced)
+
+
+def _may_be_a_column(relation: Relation, name: str) -> bool:
+    """Whether the plan speaks of the name outside of SQL text (schemas, aliases), or gives it to a column there."""
+    for message in messages_of(relation):
+        for descriptor, value in message.ListFields():
+            if descriptor.name in ("query", "expression"):
+                if re.search(rf"\bas\s+`?{name}\b", str(value), re.IGNORECASE):
+                    return True
+            elif (
+                descriptor.name != "function_name"
+                and descriptor.type
+                in (
+                    descriptor.TYPE_STRING,
+                    descriptor.TYPE_BYTES,
+                )
+                and name in str(value).lower()
+            ):
+                return True
+    return False
 
 
 def _texts(relation: Relation) -> Iterator[tuple[Any, str]]:

@@ -113,6 +113,14 @@ def test_a_column_of_that_name_stays_a_column(session: Any) -> None:
     assert {row[0] for row in collect(session, fixed)} == set(range(50))
 
 
+def test_a_column_of_that_name_stays_a_column_where_it_is_not_part_of_the_output(session: Any) -> None:
+    def hidden(rows: Any, f: Any) -> Any:
+        return rows.withColumnRenamed("id", "current_date").where("current_date >= 40").selectExpr("1 AS one")
+
+    fixed, _ = build(session, hidden)
+    assert len(collect(session, fixed)) == 10
+
+
 def test_a_plan_without_such_values_stays_as_it_is(session: Any) -> None:
     fixed, columns = build(session, lambda rows, f: rows.selectExpr("id", "'uuid()' AS text"))
     assert mix_in_subtask(fixed, columns, 4) is fixed
