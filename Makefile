@@ -6,8 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHELL := /bin/bash
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start hundreds of Python processes, and each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-faults test-model test-proof lint types imports fmt bench clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo test test-fast test-faults test-model test-proof lint types imports fmt bench docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -19,11 +21,16 @@ demo: $(READY) java ## three days of very different volume through a real Airflo
 test: host lint types imports ## everything that must hold: lint, types, layers, all tests (TEST_ARGS="-x")
 	$(BIN)/pytest --durations=20 $(TEST_ARGS)
 
-test-fast: $(READY) ## the tests that need neither Spark nor Airflow services
-	$(BIN)/pytest -m "not spark and not services" $(TEST_ARGS)
+test-fast: $(READY) ## the tests that need neither Spark, services, a browser nor seconds of their own: about a minute
+	$(BIN)/pytest -m "not spark and not services and not browser and not cluster and not slow" $(TEST_ARGS)
 
-test-faults: $(READY) java ## 100 seeded faults on real services, counted (FAULTS_ARGS="--seed 7 --faults 20"); the short part is in `make test`
+ifdef NIGHTLY
+FAULTS_ARGS ?= --faults 300 --per-run 20
+STORE_FAULTS_ARGS ?= --faults 700
+endif
+test-faults: $(READY) java ## 100 seeded faults on real services and 200 on an S3 server, by kind (FAULTS_ARGS, STORE_FAULTS_ARGS="--seed 7"; NIGHTLY=1: 1,000); the short part is in `make test`
 	@mkdir -p build
+	$(BIN)/python -m tests.faults.store.suite --json build/store-faults.json $(STORE_FAULTS_ARGS)
 	$(BIN)/python -m tests.faults.suite --json build/faults.json $(FAULTS_ARGS)
 
 test-model: $(READY) ## 100,000 schedules of publishers, readers and gc, and all of the small ones (MODEL_ARGS="--schedules 5000")
@@ -52,6 +59,15 @@ bench: $(READY) java ## ours and four other ways on the same data, one after the
 	@mkdir -p build
 	$(BIN)/python -m benchmarks --json build/bench.json --markdown build/bench.md $(BENCH_ARGS)
 
+docs: $(READY) ## the documentation site, in build/site; a warning is an error, such as a link that leads nowhere
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/doctrees . build/site
+	@echo "build/site/index.html"
+
+dist: $(READY) ## wheel and sdist, in dist, with metadata that a package index accepts
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/twine check --strict dist/*
+
 cluster: $(READY) ## the cluster of docker-compose.yaml as processes of this host (CLUSTER_ARGS="--folder DIR")
 	@$(BIN)/python -m testbed.host --install --only java --only cluster
 	@$(BIN)/python -m testbed cluster up $(CLUSTER_ARGS)
@@ -69,7 +85,7 @@ lock: ## newest versions that pyproject.toml allows, into requirements.lock
 	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/pip install --upgrade 'pip>=25.1' hatchling editables
-	build/lock/bin/pip install --group dev '.[demo,cluster,s3]'
+	build/lock/bin/pip install --group dev --group docs '.[demo,cluster,s3,iceberg]'
 	{ head -n 1 requirements.lock; build/lock/bin/pip freeze --all --exclude airflow-abs --exclude pip; } > build/requirements.lock
 	mv build/requirements.lock requirements.lock
 	rm -rf build/lock

@@ -9,9 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_abs.core.expect.expectations import Expect, RowCountChange, Unique
     from airflow_abs.exchange.sources.files import Files
     from airflow_abs.hooks.ephemeral import Ephemeral
     from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
+    from airflow_abs.tables.iceberg_table import IcebergTable
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
 
 __version__ = "0.1.0"
@@ -22,11 +24,26 @@ LAST_COMPLETE_DAY = "{{ macros.ds_add(data_interval_end | ds, -1) }}"
 _HOMES = {
     "AdaptiveSparkJob": "airflow_abs.task_groups.adaptive_spark",
     "AdaptiveSparkOperator": "airflow_abs.operators.adaptive_spark",
+    "Expect": "airflow_abs.core.expect.expectations",
+    "RowCountChange": "airflow_abs.core.expect.expectations",
+    "Unique": "airflow_abs.core.expect.expectations",
     "Ephemeral": "airflow_abs.hooks.ephemeral",
     "Files": "airflow_abs.exchange.sources.files",
+    "IcebergTable": "airflow_abs.tables.iceberg_table",
 }
 
-__all__ = ["LAST_COMPLETE_DAY", "AdaptiveSparkJob", "AdaptiveSparkOperator", "Ephemeral", "Files", "__version__"]
+__all__ = [
+    "LAST_COMPLETE_DAY",
+    "AdaptiveSparkJob",
+    "AdaptiveSparkOperator",
+    "Ephemeral",
+    "Expect",
+    "Files",
+    "IcebergTable",
+    "RowCountChange",
+    "Unique",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from airflow_abs.core.decide.region_inputs import Strategy
 from airflow_abs.core.errors import InvalidValueError
 
 SECTION = "adaptive_spark"
+
+Durability = Literal["auto", "always"]
+"""Which edges are written: those for which it pays, or all."""
 
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
@@ -23,7 +26,10 @@ DEFAULTS: dict[str, str] = {
     "default_source_parallelism": "",
     "strategy": "balanced",
     "slots": "",
-    "fuse_below": "0",
+    "durability": "auto",
+    "failures_per_run": "0.05",
+    "failures_per_day": "1",
+    "local_bytes": "",
     "deferrable": "True",
     "defer_after": "10",
     "start_from_trigger": "False",
@@ -42,7 +48,10 @@ DESCRIPTIONS: dict[str, str] = {
     "default_source_parallelism": "Most subtasks of a vertex that reads files; empty: max_parallelism.",
     "strategy": "balanced (any number, ranges of about equal bytes) or power_of_two (Flink 1.15's rule).",
     "slots": "Spark tasks that run at once; empty: what the Spark server says.",
-    "fuse_below": "A job whose sources hold fewer bytes runs without blocking edges where it can; 0: never.",
+    "durability": "auto (an edge is written when that pays, else kept inside Spark) or always (every edge is written).",
+    "failures_per_run": "Prior of auto: stops for data or code in a run of a job; 0.05 is one run in twenty.",
+    "failures_per_day": "Prior of auto: failures of machines in 24 hours of Spark's work.",
+    "local_bytes": "Most that auto lets one operation hold in memory and on local disks; empty: 16 GB for each slot.",
     "deferrable": "Hand subtasks over to the triggerer when they take longer than defer_after or wait for a slot.",
     "defer_after": "Seconds that a worker awaits a subtask before the triggerer takes it over.",
     "start_from_trigger": "Make decisions and run subtasks in the triggerer, without workers and Airflow's pools.",
@@ -64,7 +73,10 @@ class JobSettings:
     default_source_parallelism: int | None
     strategy: Strategy
     slots: int | None
-    fuse_below: int
+    durability: Durability
+    failures_per_run: float
+    failures_per_day: float
+    local_bytes: int | None
     deferrable: bool
     defer_after: float
     start_from_trigger: bool
@@ -76,7 +88,7 @@ class JobSettings:
         """The part that decides, as the plan stores it."""
         names = (
             "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism", "strategy", "slots",
-            "fuse_below",
+            "durability", "failures_per_run", "failures_per_day", "local_bytes",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -101,7 +113,10 @@ def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
         default_source_parallelism=_optional_count("default_source_parallelism", values["default_source_parallelism"]),
         strategy=values["strategy"],
         slots=_optional_count("slots", values["slots"]),
-        fuse_below=0 if str(values["fuse_below"]) == "0" else parse_bytes("fuse_below", values["fuse_below"]),
+        durability=values["durability"],
+        failures_per_run=_number("failures_per_run", values["failures_per_run"]),
+        failures_per_day=_number("failures_per_day", values["failures_per_day"]),
+        local_bytes=parse_bytes("local_bytes", values["local_bytes"]) if values["local_bytes"] else None,
         deferrable=_flag(values["deferrable"]),
         defer_after=float(values["defer_after"]),
         start_from_trigger=_flag(values["start_from_trigger"]),
@@ -144,6 +159,8 @@ def _check(settings: JobSettings) -> None:
         raise InvalidValueError(f"stall_after is {settings.stall_after:g}; expected a number of seconds above 0")
     if settings.strategy not in ("balanced", "power_of_two"):
         raise InvalidValueError(f"strategy is {settings.strategy!r}; expected 'balanced' or 'power_of_two'")
+    if settings.durability not in ("auto", "always"):
+        raise InvalidValueError(f"durability is {settings.durability!r}; expected 'auto' or 'always'")
     if settings.min_parallelism > settings.max_parallelism:
         raise InvalidValueError(
             f"min_parallelism is {settings.min_parallelism}, above max_parallelism {settings.max_parallelism}; "
@@ -168,6 +185,16 @@ def _count(name: str, value: object) -> int:
 
 def _optional_count(name: str, value: object) -> int | None:
     return None if value in (None, "") else _count(name, value)
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise InvalidValueError(f"{name} is {value!r}; expected a number of at least 0")
+    return number
 
 
 def _seconds(name: str, value: object) -> float:

@@ -37,8 +37,11 @@ BENCHMARKS = {
     "trigger_lag": "benchmarks.trigger_lag",
     "two_triggerers": "benchmarks.two_triggerers",
 }
-PEERS = ("ours", "pooled", "worker", "triggerer", "fused_day", "submit", "slices", "files", "fused")
-DEFAULT_PEERS = ("ours", "triggerer", "submit", "slices", "files", "fused")
+PEERS = (
+    "ours", "whole", "whole_connect", "pooled", "worker", "triggerer", "auto", "fused_day",
+    "submit", "slices", "files", "fused",
+)  # fmt: skip
+DEFAULT_PEERS = ("ours", "whole", "whole_connect", "triggerer", "submit", "slices", "files", "fused")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

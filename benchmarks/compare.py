@@ -150,6 +150,7 @@ def _environment(folder: Path, comparison: Comparison) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "JAVA_HOME": str(find_java_home()),
         "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE": f"file://{folder}/exchange",
+        "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "always",
         "AIRFLOW_ABS_BENCH_DATA": str(comparison.data / f"{comparison.scale:g}"),
         "AIRFLOW_ABS_BENCH_OUT": str(folder / "out"),
         "AIRFLOW_ABS_BENCH_SUBMIT": str(pyspark_folder() / "bin" / "spark-submit"),

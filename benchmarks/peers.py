@@ -28,10 +28,12 @@ from airflow_abs.spark.server.embedded import embedded_status
 from benchmarks.cpu_time import DRIVER, difference, read_processes, seconds_by_part
 from benchmarks.slices import SLICES, slice_session
 from benchmarks.submit_step import place, run_step
-from benchmarks.workloads import Workload, compose
+from benchmarks.whole import TASK, connected_session, run_whole
+from benchmarks.workloads import Workload
 
-OUR_PEERS = ("ours", "pooled", "worker", "triggerer", "fused_day")
-AIRFLOW_PEERS = (*OUR_PEERS, "submit", "slices")
+OUR_PEERS = ("ours", "auto", "pooled", "worker", "triggerer", "fused_day")
+WHOLE_PEERS = ("whole", "whole_connect")
+AIRFLOW_PEERS = (*OUR_PEERS, *WHOLE_PEERS, "submit", "slices")
 SPARK_PEERS = ("files", "fused")
 RUN_SECONDS = 3600.0
 WORKERS = "workers"
@@ -47,7 +49,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One run. `last_step` are the seconds of the last step (of the whole, for a fused job)."""
+    """One run. `last_step` are the seconds of the last step (of the whole, for a job in one piece)."""
 
     wall: float
     cpu: dict[str, float]
@@ -100,14 +102,15 @@ class Arena:
 
     def clear(self, peer: str, workload: Workload) -> None:
         """Delete what a run left, so that the disk does not fill."""
-        for folder in (self.folder / "out" / f"{workload.name}__{peer}", self.exchange / f"{workload.name}__{peer}"):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.folder / "out" / f"{workload.name}__{peer}", ignore_errors=True)
+        for run in (self.exchange / f"{workload.name}__{peer}").glob("[!_]*"):  # what is known of earlier runs stays
+            shutil.rmtree(run, ignore_errors=True)
 
     def _run_in_airflow(
         self, peer: str, workload: Workload, tables: str, run_id: str, failure: Failure | None
     ) -> Outcome:
         api, dag_id = self.airflow.api, f"{workload.name}__{peer}"
-        last = f"job.{workload.last.name}.run" if peer in OUR_PEERS else workload.last.name
+        last = _last_task(peer, workload)
         before, sent = self.cpu(), datetime.now(UTC)
         api.trigger_run(dag_id, sent, {"tables": tables}, run_id=run_id)
         problem = None
@@ -125,7 +128,7 @@ class Arena:
             output=output if peer in OUR_PEERS else Path(place(workload, workload.last.name, str(output))),
             problem=problem if state == "success" else f"run {run_id} of {dag_id} ended as {state}",
             last_step=span([each for each in states if each.task_id == last]),
-            notes=self._notes(peer, workload, dag_id, run_id, states),
+            notes=self._notes(peer, workload, dag_id, run_id, states) | _published(sent, states),
         )
 
     def wait(self, dag_id: str, run_id: str) -> str:
@@ -144,6 +147,9 @@ class Arena:
             task: round(span([each for each in states if each.task_id == task]), 2)
             for task in dict.fromkeys(each.task_id for each in states)
         }
+        if peer == "whole_connect":
+            path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{TASK}/xcomEntries/return_value"
+            return {"task_seconds": tasks, "spark_seconds": float(self.airflow.api.request("GET", path)["value"])}
         if peer not in OUR_PEERS:
             return {"task_seconds": tasks}
         view = read_decisions(JobFolder(self.exchange, dag_id, run_id, "job"))
@@ -161,7 +167,7 @@ class Arena:
     def _run_on_spark(self, peer: str, workload: Workload, data: str, run_id: str, failure: Failure | None) -> Outcome:
         """In this process, whose CPU counts; Airflow idles and does not count."""
         out = self.folder / "out" / f"{workload.name}__{peer}" / run_id
-        run = _fused if peer == "fused" else _with_files
+        run = run_whole if peer == "fused" else _with_files
         before, started = self.cpu(), time.monotonic()
         if failure is not None:
             share = failure.share * failure.seconds
@@ -183,12 +189,16 @@ class Arena:
             return run(session, workload, data, out)
 
 
-def _fused(session: Any, workload: Workload, data: str, out: str) -> float:
-    """One plan, nothing written in between."""
-    started = time.monotonic()
-    frame = compose(workload, lambda table: session.read.parquet(f"{data}/{table}"))
-    frame.write.mode("overwrite").parquet(place(workload, workload.last.name, out))
-    return time.monotonic() - started
+def _last_task(peer: str, workload: Workload) -> str:
+    if peer in OUR_PEERS:
+        return f"job.{workload.last.name}.run"
+    return TASK if peer in WHOLE_PEERS else workload.last.name
+
+
+def _published(sent: datetime, states: list[SubtaskState]) -> dict[str, float]:
+    """Seconds from the request until the output was there: without what only cleans up."""
+    ends = [each.end for each in states if each.end and each.task_id != "job.release"]
+    return {"published": round((max(ends) - sent).total_seconds(), 2)} if ends else {}
 
 
 def _with_files(session: Any, workload: Workload, data: str, out: str) -> float:
@@ -251,6 +261,8 @@ class _KillInAirflow:
                 for index in range(SLICES):
                     name = self.workload.last.name
                     await release_session(connection, slice_session(self.dag_id, self.run_id, name, index, 1))
+            elif self.peer == "whole_connect":
+                await release_session(connection, connected_session(self.dag_id, self.run_id, 1))
             elif self.peer in OUR_PEERS:
                 folder = JobFolder(self.arena.exchange, self.dag_id, self.run_id, "job")
                 for attempt in list_attempts(folder):

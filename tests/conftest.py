@@ -9,6 +9,7 @@ import atexit
 import os
 import shutil
 import tempfile
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +25,20 @@ os.environ |= {
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
     "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE": f"file://{AIRFLOW_HOME}/exchange",
+    "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "always",
 }
 
+# Of every Java that a test starts: only the quick compiler. They are young and their data small, and the thorough one
+# took two fifths of their CPU. It has a small code cache unless told otherwise, and stops compiling when that is full.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+os.environ["JDK_JAVA_OPTIONS"] = " ".join([os.environ.get("JDK_JAVA_OPTIONS", ""), QUICK_JAVA]).strip()
+
 if TYPE_CHECKING:
+    from upath import UPath
+
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
     from tests.installed_wheel import InstalledWheel
+    from tests.s3_server import S3Server
 
 
 # What Chromium needs to start as root on a machine without a screen or a network.
@@ -73,6 +83,33 @@ class AirflowEnvironment:
 
     variables: Mapping[str, str]
     dags: str
+
+
+@pytest.fixture(scope="session")
+def s3_of_session() -> Iterator[S3Server]:
+    from tests.s3_server import S3Server
+
+    server = S3Server()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_of_session: S3Server) -> S3Server:
+    """An S3 server that has counted nothing yet."""
+    s3_of_session.forget()
+    return s3_of_session
+
+
+@pytest.fixture
+def s3_root(s3: S3Server) -> UPath:
+    """An empty bucket of its own on that server."""
+    from upath import UPath
+
+    bucket = f"b-{uuid.uuid4().hex}"
+    s3.make_bucket(bucket)
+    return UPath(f"s3://{bucket}/exchange", key="k", secret="s", endpoint_url=s3.url)
 
 
 @pytest.fixture(scope="session")

@@ -14,9 +14,10 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, slots=True)
 class InstalledWheel:
-    """`wheel` is the file, `python` the interpreter of the environment that it is installed in."""
+    """`wheel` and `sdist` are files, `python` the interpreter of the environment that the wheel is installed in."""
 
     wheel: Path
+    sdist: Path
     python: Path
 
     @property
@@ -33,23 +34,23 @@ class InstalledWheel:
 
 
 def install_wheel(folder: Path) -> InstalledWheel:
-    """Build it without a network, and install it in an environment that borrows this one's dependencies.
+    """Build it and the sdist without a network, and install it in an environment that borrows this one's dependencies.
 
     They come by a `.pth` file, whose folder is searched without obeying the `.pth` files in it: an editable checkout
     of this project, which is one of them, is not found.
     """
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     offline = ["--quiet", "--no-index", "--no-deps"]
-    _run([*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(folder / "dist"), str(ROOT)])
-    (wheel,) = (folder / "dist").glob("*.whl")
+    _run([sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")])
+    (wheel,), (sdist,) = ((folder / "dist").glob(kind) for kind in ("*.whl", "*.tar.gz"))
     _run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")])
     python = folder / "venv" / "bin" / "python"
     _run([*pip, "--python", str(python), "install", *offline, str(wheel)])
     (packages,) = (folder / "venv").glob("lib/python3*/site-packages")
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    return InstalledWheel(wheel, python)
+    return InstalledWheel(wheel, sdist, python)
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

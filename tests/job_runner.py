@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.spark.compile.vertices import VertexProgram
@@ -25,8 +27,18 @@ OPTIONS: Mapping[str, Any] = {
     "max_parallelism": 32,
     "default_source_parallelism": None,
     "strategy": "balanced",
+    "durability": "always",
+    "failures_per_run": 0.05,
+    "failures_per_day": 1.0,
+    "local_bytes": None,
+    "ordered": [],
     "slots": 64,  # more than any fan-out here: no waves to fill, and inputs keep their Spark partitions
 }
+
+
+def rows(query: str) -> list[tuple[Any, ...]]:
+    """All rows that DuckDB finds, in an order of their own, so that two queries compare."""
+    return sorted(duckdb.sql(query).fetchall(), key=repr)
 
 
 @dataclass(slots=True)
@@ -65,5 +77,6 @@ def plan_run(
     """Only the plan task's part."""
     chosen = {**OPTIONS, **options}
     graph = build_job_graph(list(vertices), edges, chosen["max_parallelism"])
+    chosen.setdefault("task_arguments", dict.fromkeys((vertex.name for vertex in graph.vertices), 0))
     folder = JobFolder(root, "dag", options.get("run_id", "run"), "job")
     return JobRun.planned(endpoint, folder, graph, {program.name: program for program in programs}, chosen)

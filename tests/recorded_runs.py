@@ -16,7 +16,7 @@ from airflow_abs.core.decide.region_decision import (
 )
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.decisions import StoredDecision, region_options
+from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.manifest import (
     MANIFEST_VERSION,
     Manifest,
@@ -32,7 +32,9 @@ from airflow_abs.exchange.records.plan import (
     PlannedSink,
     PlannedSource,
     PlannedStep,
+    region_options,
 )
+from airflow_abs.exchange.records.slices import Slice, cut_slices
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.storage.whole_files import encode_json, write_json
@@ -134,6 +136,9 @@ class RecordedRun:
         self.stored[name] = stored
         self.manifests.setdefault(name, {})
         return decision
+
+    def slice_of(self, name: str, index: int) -> Slice:
+        return cut_slices(self.stored[name])[index]
 
     def _measured_at(self, planned: PlannedRegion) -> float:
         """The end of the last subtask before it; the sources are decided ten seconds after `plan` began."""

@@ -102,6 +102,10 @@ class S3Server:
         return [body]
 
     @staticmethod
+    def request_of(environ: dict[str, Any]) -> Request:
+        return _request_of(environ)
+
+    @staticmethod
     def _backend() -> Any:
         from moto.s3.models import s3_backends
 

@@ -63,6 +63,7 @@ def started(place: Standalone, folder: Path) -> Iterator[Standalone]:
         "SPARK_HOME": str(pyspark_folder()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "JDK_JAVA_OPTIONS": os.environ["JDK_JAVA_OPTIONS"],  # tests/conftest.py; drivers and executors inherit it
         "PYSPARK_PYTHON": sys.executable,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }

@@ -92,13 +92,14 @@ def test_the_rows_are_duckdbs_at_every_fan_out(
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_the_rows_are_duckdbs_on_a_day_that_is_fused(
+def test_the_rows_are_duckdbs_on_a_day_on_which_no_edge_is_written(
     connect_server: ConnectEndpoint, plans: dict[str, PlanOperator], folder: Path, tmp_path: Path, name: str
 ) -> None:
-    run = run_example(connect_server, plans[name], tmp_path, fuse_below=64 * MIB)
+    run = run_example(connect_server, plans[name], tmp_path, durability="auto")
     assert verify(name, DAY, folder / "data", tmp_path / "mart").problem is None
     (only,) = run.plan.regions
     assert set(only.vertices) == {vertex.name for vertex in run.graph.vertices}
     assert run.plan.fused == {region.name: only.name for region in run.graph.regions if region.name != only.name}
     assert run.decisions[only.name].parallelism == 1
-    assert "below fuse_below 64.0 MiB: fused" in run.decisions[only.name].reason
+    assert "run as one Spark operation, without writing in between" in run.decisions[only.name].reason
+    assert not any(edge.durable for edge in run.plan.edges)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HEAVY = {"pyspark", "grpc", "pyarrow", "pandas", "numpy", "s3fs", "aiobotocore", "botocore", "boto3", "moto", "flask"}
 
 RUNNING = {

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+import tarfile
 import tomllib
+from email import message_from_string
 from pathlib import Path
 from zipfile import ZipFile
 
+import pytest
+
+from airflow_abs import __version__
 from tests.installed_wheel import ROOT, InstalledWheel
 
+pytestmark = pytest.mark.slow
+
 TRACKED_SUFFIXES = {".py", ".js", ".css", ".html"}
+TYPED = Path("airflow_abs", "py.typed")
 
 
 def run(wheel: InstalledWheel, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -25,8 +34,36 @@ def test_it_holds_the_package_the_example_dags_and_the_licence_and_nothing_else(
     package = {path.relative_to(ROOT) for path in (ROOT / "airflow_abs").rglob("*") if path.suffix in TRACKED_SUFFIXES}
     examples = {Path("airflow_abs", "example_dags", path.name) for path in (ROOT / "dags").glob("*.py")}
     assert len(examples) == 4
-    assert names - metadata == package | examples
+    assert names - metadata == package | examples | {TYPED}
     assert "licenses/LICENSE" in {"/".join(name.parts[1:]) for name in metadata}
+
+
+def test_a_package_index_accepts_wheel_and_sdist(installed: InstalledWheel) -> None:
+    command = [sys.executable, "-m", "twine", "check", "--strict", str(installed.wheel), str(installed.sdist)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 2
+
+
+def test_its_metadata_say_what_it_is(installed: InstalledWheel) -> None:
+    (name,) = (name for name in ZipFile(installed.wheel).namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = message_from_string(ZipFile(installed.wheel).read(name).decode())
+    assert metadata["Version"] == __version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert set(metadata.get_all("Provides-Extra", [])) == {"cluster", "demo", "iceberg", "s3"}
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload() == (ROOT / "README.md").read_text()
+
+
+def test_from_the_sdist_the_same_wheel_is_built(installed: InstalledWheel, tmp_path: Path) -> None:
+    with tarfile.open(installed.sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "again")]
+    subprocess.run(command, cwd=source, capture_output=True, check=True, timeout=300)
+    (again,) = (tmp_path / "again").glob("*.whl")
+    assert again.read_bytes() == installed.wheel.read_bytes()
 
 
 def test_the_image_is_built_from_all_that_the_wheel_is_built_from() -> None:

@@ -1,4 +1,4 @@
-"""Everything the scheduling core raises, as one small tree.
+"""Everything the scheduling core raises, as one small tree::
 
     AdaptiveSchedulerError
     ├── InvalidValueError     (ValueError)    a number, range or name that no caller may hand in
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 
 class AdaptiveSchedulerError(Exception):
-    """Base of all errors of this package."""
+    """Base of what the scheduling core raises."""
 
 
 class InvalidValueError(AdaptiveSchedulerError, ValueError):

@@ -8,14 +8,17 @@ from collections.abc import Callable
 from typing import Any, NoReturn, overload
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.sources.files import SOURCE
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator, Edge
+
+_INPUT = (Edge, AdaptiveSparkOperator)
 
 
 class VertexFactory:
     """A decorated transform. Calling it inside an `AdaptiveSparkJob` declares a vertex.
 
-    Arguments that are edges of other vertices are its inputs, all others its `transform_kwargs`. The vertex is named
-    after the function. `override` gives another factory, with other options.
+    Arguments that are other vertices or edges of theirs are its inputs, all others its `transform_kwargs`. The
+    vertex is named after the function. `override` gives another factory, with other options.
     """
 
     def __init__(self, transform: Callable[..., Any], options: dict[str, Any]) -> None:
@@ -25,12 +28,12 @@ class VertexFactory:
 
     def __call__(self, *args: Any, **kwargs: Any) -> AdaptiveSparkOperator:
         names = list(inspect.signature(self.function).parameters)
-        if self._options.get("source") is not None and not any(
-            isinstance(value, Edge) for value in (*args, *kwargs.values())
-        ):
-            names = names[1:]  # the first parameter is the source's
+        if self._options.get("source") is not None:
+            has_inputs = any(isinstance(value, _INPUT) for value in (*args, *kwargs.values()))
+            # Without inputs the first parameter is the source's, whatever it is called.
+            names = [name for name in names if name != SOURCE] if has_inputs else names[1:]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        inputs = {name: value for name, value in given.items() if isinstance(value, (Edge, AdaptiveSparkOperator))}
+        inputs = {name: value for name, value in given.items() if isinstance(value, _INPUT)}
         arguments = {name: value for name, value in given.items() if name not in inputs}
         return AdaptiveSparkOperator(
             **{

@@ -1,13 +1,8 @@
-"""Start a program that ends when its parent does, however the parent ends.
-
-Run as `python bound_child.py <pid of the parent> program arguments...`: asks Linux for a SIGTERM at the parent's death,
-then becomes the program (same process id). A file of its own, run by path, so that it costs no import of the package.
-"""
+"""Programs that run in sessions of their own and end when this process does, however it ends."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import shlex
 import signal
@@ -17,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-PR_SET_PDEATHSIG = 1
+from airflow_abs.spark.server import parent_death
 
 
 def start_bound(
@@ -30,7 +25,7 @@ def start_bound(
     log.write(f"$ {shlex.join(command)}\n".encode())
     log.flush()
     return subprocess.Popen(
-        [sys.executable, "-S", "-E", __file__, str(os.getpid()), *command],
+        [sys.executable, "-S", "-E", parent_death.__file__, str(os.getpid()), *command],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
@@ -52,15 +47,3 @@ def stop_group(process: subprocess.Popen[bytes], seconds: float) -> None:
 def _signal_group(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, number)
-
-
-def _become(parent: int, command: Sequence[str]) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
-    if os.getppid() != parent:  # it died before the request
-        sys.exit(1)
-    os.execvpe(command[0], list(command), os.environ)  # noqa: S606 -- no shell is the point
-
-
-if __name__ == "__main__":
-    _become(int(sys.argv[1]), sys.argv[2:])

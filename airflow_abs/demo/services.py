@@ -226,6 +226,8 @@ def example_environment(folder: Path, target_bytes: int) -> dict[str, str]:
         "AIRFLOW_ABS_DEMO_OUT": str(folder / "mart"),
         "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE": f"file://{folder}/exchange",
         "AIRFLOW__ADAPTIVE_SPARK__TARGET_BYTES": str(target_bytes),
+        # The examples' data are so small that each day would be one operation, and nothing would be left to decide.
+        "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "always",
     }
 
 

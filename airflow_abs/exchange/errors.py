@@ -1,4 +1,4 @@
-"""What can go wrong with files that Airflow and Spark share.
+"""What can go wrong with files that Airflow and Spark share::
 
     ExchangeError
     |-- ExchangeUnreachableError      the root or a path cannot be reached, written or read at all
@@ -8,6 +8,7 @@
     |   |-- IncompatibleFileError     written by a version of this package that we do not read
     |   `-- StaleManifestError        whole and readable, but of another decision, region or index
     |-- SourceNotFoundError           a source path or pattern matches nothing
+    |-- ExpectationError              rows are not as the author expects: nothing that rests on them is published
     `-- CommitError                   a sink was not published; what was there before is untouched
         |-- CommitConflictError       another run is publishing to the same target right now
         `-- TargetExistsError         mode "error" and the target holds data of somebody else
@@ -73,6 +74,10 @@ class StaleManifestError(StoredFileError):
 
 class SourceNotFoundError(ExchangeError):
     """A source path, folder or pattern matches nothing."""
+
+
+class ExpectationError(ExchangeError):
+    """Rows of a vertex fail an expectation that is to stop what rests on them."""
 
 
 class CommitError(ExchangeError):

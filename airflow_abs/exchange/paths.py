@@ -1,16 +1,21 @@
 """The folder layout of the exchange, and nothing but paths.
 
+    <root>/<dag_id>/_history/<job>.json                 what became of the job's last runs
     <root>/<dag_id>/<run_id>/<job>/
         plan.json
         server.json                                     the run's own Spark server, if it has one
         _server-<key>/                                  what that needed to start and says of itself
         <region>/step-<i>.pb
+        <region>/source-<vertex>.json                   files of a table that a vertex reads
         <region>/decision.json
+        <region>/inputs.json                            the manifests of its producers, gathered, on object stores
+        <region>/subtask-<k>/slice.json                 what subtask k reads, as its part of the decision
         <region>/subtask-<k>/manifest.json
         <region>/subtask-<k>/try-<t>.json               what became of Airflow's try t
         <region>/subtask-<k>/recovery-<n>.json          who recomputes, or recomputed, lost files of it as attempt n
         <region>/subtask-<k>/attempt-<n>/<result>/part-*
         <region>/subtask-<k>/attempt-<n>/piece-<p>/<result>/part-*     of an attempt that was split
+    <root>/<dag_id>/_published/<job>/<vertex>.json      how many rows the last runs published, if that is expected of it
 
 Ids come from users (`scheduled__2026-01-01T00:00:00+00:00`, `../x`, an emoji), so every one is escaped.
 """
@@ -99,6 +104,11 @@ class JobFolder:
         return self.root / f"{escape(self.dag_id)}/{escape(self.run_id)}/{escape(self.job)}"
 
     @property
+    def history_path(self) -> ExchangePath:
+        """What became of the job's last runs. No id is escaped to a name that begins with `_`."""
+        return self.root / f"{escape(self.dag_id)}/_history/{escape(self.job)}.json"
+
+    @property
     def plan_path(self) -> ExchangePath:
         return self.path / "plan.json"
 
@@ -119,11 +129,23 @@ class JobFolder:
         """The compiled plan template of step `step` (0, 1, ...) of a region."""
         return self.region_path(region) / f"step-{_count(step, 'step', 0)}.pb"
 
+    def pinned_path(self, region: str, vertex: str) -> ExchangePath:
+        """The files of the table that a vertex reads."""
+        return self.region_path(region) / f"source-{escape(vertex)}.json"
+
     def decision_path(self, region: str) -> ExchangePath:
         return self.region_path(region) / "decision.json"
 
+    def index_path(self, region: str) -> ExchangePath:
+        """The manifests of its producers in one file."""
+        return self.region_path(region) / "inputs.json"
+
     def subtask_path(self, region: str, index: int) -> ExchangePath:
         return self.region_path(region) / f"subtask-{_count(index, 'index', 0)}"
+
+    def slice_path(self, region: str, index: int) -> ExchangePath:
+        """What the subtask reads, as `decide` chose it."""
+        return self.subtask_path(region, index) / "slice.json"
 
     def manifest_path(self, region: str, index: int) -> ExchangePath:
         return self.subtask_path(region, index) / "manifest.json"
@@ -145,6 +167,11 @@ class JobFolder:
     def recovery_path(self, region: str, index: int, attempt: int) -> ExchangePath:
         """Who recomputes lost files of the subtask as this attempt."""
         return self.subtask_path(region, index) / f"recovery-{_count(attempt, 'attempt', 0)}.json"
+
+    def published_path(self, vertex: str) -> ExchangePath:
+        """How many rows the last runs published of a vertex's sink. It is the job's, beside the folders of its runs;
+        no run id is escaped to such a name."""
+        return self.root / f"{escape(self.dag_id)}/_published/{escape(self.job)}/{escape(vertex)}.json"
 
     def relative(self, path: ExchangePath) -> str:
         """A path below this folder as manifests name it; a ValueError for any other path."""

@@ -24,7 +24,7 @@ def read_lineage(folder: JobFolder, region: str) -> Any:
 
     run = read_run(folder)
     own = run.region(region)
-    inputs = [Dataset(*split_uri(path)) for path in sorted(sources_of(run.plan, region))]
+    inputs = [Dataset(*name) for name in sorted(sources_of(run.plan, region))]
     outputs = []
     for sink in own.planned.sinks:
         rows, size, files = written(own, sink.result)
@@ -33,11 +33,21 @@ def read_lineage(folder: JobFolder, region: str) -> Any:
     return OperatorLineage(inputs=inputs, outputs=outputs)
 
 
-def sources_of(plan: JobPlan, region: str) -> set[str]:
-    """Paths of all sources that the region's rows come from, also through other regions."""
+def sources_of(plan: JobPlan, region: str) -> set[tuple[str, str]]:
+    """Namespace and name of all sources that the region's rows come from, also through other regions.
+
+    A table is in the namespace of its catalog, by its name in there.
+    """
     planned = plan.region(region)
-    paths = {source.files.path for source in planned.sources}
-    return paths.union(*(sources_of(plan, entry.region) for entry in planned.inputs))
+    names = {split_uri(source.files.path) for source in planned.sources if source.files is not None}
+    names |= {split_table(source.table.table) for source in planned.sources if source.table is not None}
+    return names.union(*(sources_of(plan, entry.region) for entry in planned.inputs))
+
+
+def split_table(name: str) -> tuple[str, str]:
+    """``lake.sales.orders`` is ``lake`` and ``sales.orders``."""
+    catalog, _, table = name.partition(".")
+    return catalog, table
 
 
 def written(region: RegionView, result: str) -> tuple[int, int, int]:

@@ -10,14 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.expect.expectations import Expect, RowCountChange, Unique, read_expectations
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.operators.ordering import OrderedVertex
+from airflow_abs.tables.source import TableSource
+
+Source = Files | TableSource
 
 _IN_BRACES = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 """An input of a query; what Jinja replaces has two braces."""
+
+_MAY_BE_HASHED = (Partitioning.HASH, Partitioning.INFERRED)
 
 OPEN_JOB: ContextVar[list[AdaptiveSparkOperator] | None] = ContextVar("open_adaptive_spark_job", default=None)
 """The vertices of the job that is open now, in the order of their declaration; None outside of a job."""
@@ -31,6 +37,7 @@ class Edge:
     partitioning: Partitioning
     keys: tuple[str, ...] = ()
     pipelined: bool = False
+    durable: bool | None = None
 
 
 class AdaptiveSparkOperator(OrderedVertex):
@@ -46,14 +53,17 @@ class AdaptiveSparkOperator(OrderedVertex):
             may be left out, which passes the input on. The source of a vertex without inputs is its first parameter.
         sql: a query instead of a transform, with inputs in braces and `transform_kwargs` as named parameters:
             ``"SELECT * FROM {orders} JOIN {customers} USING (customer_id) WHERE day = :day"``; templated.
-        source: the files that it reads.
-        inputs: edges of other vertices by input name.
+        source: the files or the table that it reads.
+        inputs: by input name other vertices, whose rows reach it as `plan` finds that the transform needs them; or
+            edges of theirs that say how.
         sink: where its output is published when all subtasks succeeded.
         transform_kwargs: JSON values for the transform's further parameters; templated.
         parallelism: number of subtasks, used as it is; leave it out to have it decided.
         max_parallelism: the vertex's own bound, and the number of subpartitions its inputs are cut into.
         schema: what the vertex promises to return, as DDL, such as ``"region STRING, revenue DECIMAL(18,2)"``: `plan`
             compares names, types and ``NOT NULL`` with what Spark says of the transform.
+        expect: what holds of its rows, by name: a condition in SQL (or `Expect`, with a tolerance), `Unique`,
+            `RowCountChange`. They are counted while the rows are written; what fails stops its sink and its readers.
         spark_conf: Spark's session settings for it, in `plan` and in all subtasks; they take precedence over the job's.
         join: ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``, if the transform joins its two hash inputs
             so and does nothing else that needs all rows of a key: then a hot key may be spread over several subtasks.
@@ -72,13 +82,14 @@ class AdaptiveSparkOperator(OrderedVertex):
         task_id: str,
         transform: Callable[..., Any] | None = None,
         sql: str | None = None,
-        source: Files | None = None,
-        inputs: Mapping[str, Edge] | None = None,
+        source: Source | None = None,
+        inputs: Mapping[str, Edge | AdaptiveSparkOperator] | None = None,
         sink: Files | None = None,
         transform_kwargs: Mapping[str, Any] | None = None,
         parallelism: int | None = None,
         max_parallelism: int | None = None,
         schema: str | None = None,
+        expect: Mapping[str, str | Expect | Unique | RowCountChange] | None = None,
         spark_conf: Mapping[str, Any] | None = None,
         join: str | None = None,
         deterministic: bool = True,
@@ -90,12 +101,13 @@ class AdaptiveSparkOperator(OrderedVertex):
         self.transform = transform
         self.sql = sql
         self.source = source
-        self.inputs = dict(inputs or {})
+        self.inputs = {name: _as_edge(each) for name, each in (inputs or {}).items()}
         self.sink = sink
         self.transform_kwargs = dict(transform_kwargs or {})
         self.parallelism = parallelism
         self.max_parallelism = max_parallelism
         self.schema = schema
+        self.expectations = read_expectations(task_id, expect or {})
         self.spark_conf = dict(spark_conf or {})
         self.join = join
         self.deterministic = deterministic
@@ -103,28 +115,36 @@ class AdaptiveSparkOperator(OrderedVertex):
         self.task_kwargs = task_kwargs
         self._check_inputs()
         self._check_join()
+        self._check_expectations()
         self._check_transform()
         _declare(self)
 
-    def hash(self, *keys: str, pipelined: bool = False) -> Edge:
-        """Rows with equal keys go to the same subtask."""
-        return Edge(self, Partitioning.HASH, keys, pipelined)
+    def hash(self, *keys: str, pipelined: bool = False, durable: bool | None = None) -> Edge:
+        """Rows with equal keys go to the same subtask.
 
-    def broadcast(self, *, pipelined: bool = False) -> Edge:
-        """Every subtask reads the whole output."""
-        return Edge(self, Partitioning.BROADCAST, (), pipelined)
+        Args:
+            keys: columns.
+            pipelined: both vertices run as one subtask, on every day.
+            durable: True to have the rows written, False to keep them inside Spark, on every day on which that can be;
+                by default what pays on the day.
+        """
+        return Edge(self, Partitioning.HASH, keys, pipelined, durable)
 
-    def rebalance(self, *, pipelined: bool = False) -> Edge:
-        """Rows are spread evenly, by no key."""
-        return Edge(self, Partitioning.REBALANCE, (), pipelined)
+    def broadcast(self, *, pipelined: bool = False, durable: bool | None = None) -> Edge:
+        """Every subtask reads the whole output. `pipelined` and `durable` as in `hash`."""
+        return Edge(self, Partitioning.BROADCAST, (), pipelined, durable)
 
-    def rescale(self) -> Edge:
+    def rebalance(self, *, pipelined: bool = False, durable: bool | None = None) -> Edge:
+        """Rows are spread evenly, by no key. `pipelined` and `durable` as in `hash`."""
+        return Edge(self, Partitioning.REBALANCE, (), pipelined, durable)
+
+    def rescale(self, *, durable: bool | None = None) -> Edge:
         """Files are dealt out by bytes: each subtask reads whole files of neighbouring subtasks, by no key.
 
         The cheap edge for a transform that works row by row: nothing is hashed or sorted. There are never more subtasks
-        with something to read than files; use `rebalance()` to spread few large ones.
+        with something to read than files; use `rebalance()` to spread few large ones. `durable` as in `hash`.
         """
-        return Edge(self, Partitioning.RESCALE)
+        return Edge(self, Partitioning.RESCALE, durable=durable)
 
     def forward(self) -> Edge:
         """Subtask i reads what subtask i wrote: both vertices run in one Spark plan."""
@@ -132,26 +152,28 @@ class AdaptiveSparkOperator(OrderedVertex):
 
     def to_vertex(self) -> JobVertex:
         return JobVertex(
-            self.task_id, self.parallelism, self.max_parallelism, self.source is not None, self.sink is not None
+            self.task_id,
+            self.parallelism,
+            self.max_parallelism,
+            has_source=self.source is not None,
+            has_sink=self.sink is not None,
+            expectations=tuple(each.name for each in self.expectations),
         )
 
     def to_edges(self) -> list[JobEdge]:
         return [
-            JobEdge(edge.producer.task_id, self.task_id, name, edge.partitioning, edge.keys, edge.pipelined)
+            JobEdge(
+                edge.producer.task_id, self.task_id, name, edge.partitioning, edge.keys, edge.pipelined, edge.durable
+            )
             for name, edge in self.inputs.items()
         ]
 
     def _check_inputs(self) -> None:
         for name, edge in self.inputs.items():
-            if isinstance(edge, AdaptiveSparkOperator):
-                raise JobGraphError(
-                    f"vertex {self.task_id!r}: input {name!r} does not say how rows reach it; "
-                    f"expected {edge.task_id}.hash(...), .broadcast(), .rescale(), .rebalance() or .forward()"
-                )
             if not isinstance(edge, Edge):
                 raise JobGraphError(
-                    f"vertex {self.task_id!r}: input {name!r} is {edge!r}; expected an edge of another vertex, such as "
-                    "orders.hash('customer_id')"
+                    f"vertex {self.task_id!r}: input {name!r} is {edge!r}; expected another vertex, or an edge of "
+                    "one such as orders.hash('customer_id')"
                 )
         if self.source is not None and SOURCE in self.inputs:
             raise JobGraphError(
@@ -164,12 +186,20 @@ class AdaptiveSparkOperator(OrderedVertex):
         if self.join.upper() not in [kind.value for kind in JoinType]:
             known = ", ".join(repr(kind.lower()) for kind in JoinType)
             raise JobGraphError(f"vertex {self.task_id!r}: join is {self.join!r}; expected one of {known}")
-        hashed = [name for name, edge in self.inputs.items() if edge.partitioning is Partitioning.HASH]
+        hashed = [name for name, edge in self.inputs.items() if edge.partitioning in _MAY_BE_HASHED]
         if len(hashed) != 2 or len(self.inputs) != 2 or self.source is not None:
             raise JobGraphError(
                 f"vertex {self.task_id!r}: join={self.join!r} is for a vertex with exactly two inputs, both hash(); "
                 f"found {len(self.inputs)} input(s), {len(hashed)} of them hash()"
                 + (", and a source" if self.source else "")
+            )
+
+    def _check_expectations(self) -> None:
+        row_counts = [each.name for each in self.expectations if each.is_row_count]
+        if row_counts and self.sink is None:
+            raise JobGraphError(
+                f"vertex {self.task_id!r}: expectation {row_counts[0]!r} (RowCountChange) compares what is published "
+                "with the last run's, and the vertex has no sink; give it to the vertex that has one"
             )
 
     def _check_transform(self) -> None:
@@ -205,6 +235,11 @@ class AdaptiveSparkOperator(OrderedVertex):
                 f"vertex {self.task_id!r}: its sql reads {', '.join(unknown)}, which is not an input; its inputs are "
                 f"{', '.join(names)}"
             )
+
+
+def _as_edge(given: Edge | AdaptiveSparkOperator) -> Edge:
+    """A vertex that is named without saying how its rows are dealt out leaves that to `plan`."""
+    return Edge(given, Partitioning.INFERRED) if isinstance(given, AdaptiveSparkOperator) else given
 
 
 def _declare(vertex: AdaptiveSparkOperator) -> None:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
-from airflow_abs.operators.job_task import JobTask
+from airflow_abs.operators.job_task import JobTask, logical_date
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
 class CommitOperator(JobTask):
-    """Publishes the region's sinks and tells the consumers of their assets.
+    """Sees that the region's rows are as expected, publishes its sinks and tells the consumers of their assets.
 
     A repeated commit of the same run changes nothing.
 
@@ -28,20 +28,28 @@ class CommitOperator(JobTask):
         self.region = region
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from airflow_abs.exchange.publish.sinks import publish_sink
+        from airflow_abs.exchange.publish.sinks import publish_sink, remember_rows
         from airflow_abs.exchange.records.plan import read_plan
+        from airflow_abs.exchange.results.audit import check_region
 
         folder = self.folder(context)
         plan = read_plan(folder).region(self.region)
-        published = {sink.vertex: publish_sink(folder, self.region, sink, open_path) for sink in plan.sinks}
-        for vertex, sizes in published.items():
+        verdicts = check_region(folder, plan, is_commit=True)
+        published: dict[str, Any] = {
+            sink.vertex: publish_sink(folder, self.region, sink, open_path) for sink in plan.sinks
+        }
+        remember_rows(folder, verdicts)
+        for verdict in verdicts:
+            published.setdefault(verdict.vertex, {}).setdefault("expectations", []).append(verdict.to_json())
+        for vertex in (sink.vertex for sink in plan.sinks):
+            sizes = published[vertex]
             self.log.info(
                 "published %s: %d files, %d rows, %d bytes", vertex, sizes["files"], sizes["rows"], sizes["bytes"]
             )
             if sizes["replaced"]:
                 self.log.info("this replaced what %s had published", ", ".join(sizes["replaced"]))
         for outlet in self.outlets:
-            extra: dict[str, Any] = {"run_id": folder.run_id, "date": _date(context), "sinks": published}
+            extra: dict[str, Any] = {"run_id": folder.run_id, "date": logical_date(context), "sinks": published}
             context["outlet_events"][outlet].extra = extra
         return published
 
@@ -57,13 +65,7 @@ def _describe(region: str) -> str:
     """Documentation of the task in the UI."""
     return (
         f"Publishes what all subtasks of **{region}** wrote for its sinks: all of it at once, or nothing. Readers see "
-        "the old output or the new one, never a mixture; a repeated commit changes nothing.\n\nIts asset event carries "
-        "the run, its date, and rows, bytes and files of each sink."
+        "the old output or the new one, never a mixture; a repeated commit changes nothing.\n\nBefore that it sees "
+        "whether the rows are as `expect=` says; if not, nothing is published.\n\nIts asset event carries "
+        "the run, its date, rows, bytes and files of each sink, and what came of the expectations."
     )
-
-
-def _date(context: Context) -> str:
-    """The run's logical date; when it could run first, if it has none."""
-    run = context["dag_run"]
-    date = run.logical_date or run.run_after
-    return str(date.isoformat())

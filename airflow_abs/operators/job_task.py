@@ -46,3 +46,10 @@ class JobTask(BaseOperator):
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 
         return AdaptiveSparkHook(self.conn_id, self.folder(context) if self.ephemeral else None)
+
+
+def logical_date(context: Context) -> str:
+    """The run's logical date in ISO form; when it could run first, if it has none."""
+    run = context["dag_run"]
+    date = run.logical_date or run.run_after
+    return str(date.isoformat())

@@ -24,6 +24,16 @@ class OrderedVertex:
         self._tails: list[Any] = []
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether a task of the DAG was put after it, before the job closed."""
+        return bool(self._after)
+
+    @property
+    def comes_after(self) -> Sequence[OrderedVertex]:
+        """Other vertices that were put before it with `>>`, before the job closed."""
+        return [other for other in self._before if isinstance(other, OrderedVertex)]
+
+    @property
     def roots(self) -> Sequence[Any]:
         """The tasks that begin the vertex; none before the job has closed."""
         return self._heads

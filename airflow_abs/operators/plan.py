@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.sources.files import Files, check_sinks
-from airflow_abs.operators.job_task import JobTask
+from airflow_abs.operators.job_task import JobTask, logical_date
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -24,17 +25,18 @@ class PlanOperator(JobTask):
     Args:
         graph: checked graph of the job.
         transforms: function of each vertex, None to pass its only input on; not serialised with the DAG.
-        sources, sinks: `Files` as JSON by vertex; templated.
+        sources, sinks: `Files` and tables as JSON by vertex; templated.
         transform_kwargs: JSON values by vertex; templated.
         queries: SQL of vertices that have no transform; templated.
         vertex_options: by vertex what else is known of it as its file is parsed: `join`, `schema`, `spark_conf`.
+        expectations: `Expectation`s as JSON by vertex; templated.
         options: what binds the decisions, stored in the plan.
     """
 
-    template_fields: Sequence[str] = ("exchange", "sources", "sinks", "transform_kwargs", "queries")
+    template_fields: Sequence[str] = ("exchange", "sources", "sinks", "transform_kwargs", "queries", "expectations")
     ui_color = "#e8f0fe"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is known of a job when its file is parsed
         self,
         *,
         graph: JobGraph,
@@ -45,6 +47,7 @@ class PlanOperator(JobTask):
         options: Mapping[str, Any],
         vertex_options: Mapping[str, Mapping[str, Any]] | None = None,
         queries: Mapping[str, str] | None = None,
+        expectations: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"doc_md": _describe(graph), **kwargs})
@@ -55,9 +58,11 @@ class PlanOperator(JobTask):
         self.transform_kwargs = transform_kwargs
         self.vertex_options = vertex_options or {}
         self.queries = queries or {}
+        self.expectations = expectations or {}
         self.options = options
 
     def execute(self, context: Context) -> dict[str, Any]:
+        from airflow_abs.exchange.records.job_history import read_history
         from airflow_abs.exchange.runs.root_marker import mark_root
         from airflow_abs.hooks.storage import open_path
         from airflow_abs.spark.connect.session import open_session
@@ -68,12 +73,13 @@ class PlanOperator(JobTask):
         self._end_earlier(endpoint, folder)
         began = context["ti"].start_date.timestamp()
         with open_session(endpoint) as session:
-            plan = plan_job(session, folder, self.graph, self._programs(), self.options, open_path, began)
+            known = read_history(folder, logical_date(context))
+            plan = plan_job(session, folder, self.graph, self._programs(), self.options, open_path, began, known)
         mark_root(folder.root)
         for region in plan.regions:
             self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
         for name, into in plan.fused.items():
-            self.log.info("region %s is fused into %s: the job's sources are small today", name, into)
+            self.log.info("region %s runs inside %s today", name, into)
         return {"regions": [region.name for region in plan.regions], "slots": plan.slots, "spark": plan.spark_version}
 
     def _end_earlier(self, endpoint: ConnectEndpoint, folder: JobFolder) -> None:
@@ -90,19 +96,23 @@ class PlanOperator(JobTask):
             self.log.warning("could not end this run's Spark sessions: %s", error)
 
     def _programs(self) -> dict[str, Any]:
+        from airflow_abs.hooks.catalogs import catalog_properties
         from airflow_abs.spark.compile.vertices import VertexProgram
+        from airflow_abs.tables.declared import pin_sources, read_source
 
         sinks = {name: Files.from_json(sink) for name, sink in self.sinks.items()}
         check_sinks(sinks)
         self._check_secrets()
+        sources = pin_sources({name: read_source(value) for name, value in self.sources.items()}, catalog_properties)
         return {
             name: VertexProgram(
                 name,
                 transform,
                 self.transform_kwargs.get(name, {}),
-                Files.from_json(self.sources[name]) if name in self.sources else None,
+                sources.get(name),
                 sinks.get(name),
                 sql=self.queries.get(name),
+                expectations=tuple(map(Expectation.from_json, self.expectations.get(name, ()))),
                 **self.vertex_options.get(name, {}),
             )
             for name, transform in self.transforms.items()
@@ -117,7 +127,7 @@ class PlanOperator(JobTask):
             check_no_secrets(name, "arguments", {"sql": query}, by_name=False)
         for which, files in (("source", self.sources), ("sink", self.sinks)):
             for name, entry in files.items():
-                check_no_secrets(name, f"{which}'s options", entry["options"], by_name=True)
+                check_no_secrets(name, f"{which}'s options", entry.get("options", {}), by_name=True)
 
 
 def _describe(graph: JobGraph) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.errors import ExchangeError
-from airflow_abs.operators.job_task import JobTask
+from airflow_abs.operators.job_task import JobTask, logical_date
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -18,7 +19,8 @@ _DOCS = (
     "Ends what the run still has on the Spark server, and deletes its exchange data if all tasks of the job "
     "succeeded; after a failure the data stays, so that a cleared subtask finds its inputs. Plan, decisions and "
     "manifests stay always (a few KB): the tab *Adaptive plan*, `airflow-abs explain` and `replay` read them. "
-    "`airflow-abs gc` deletes what is old."
+    "`airflow-abs gc` deletes what is old. What became of the run is added to the job's history, by which the next "
+    "ones are predicted."
 )
 
 _DONE = frozenset({"success", "removed"})
@@ -27,7 +29,7 @@ _DONE = frozenset({"success", "removed"})
 
 class ReleaseOperator(JobTask):
     """Ends the run's Spark sessions; deletes its exchange data if every task of the job succeeded, else keeps it for
-    retries and clears.
+    retries and clears. What became of the run goes into the job's history, after failures too.
 
     Plans, decisions and manifests stay: they are small and explain the run.
 
@@ -44,7 +46,7 @@ class ReleaseOperator(JobTask):
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.runs.cleaning import release_job
 
-        self._emit_metrics(context)
+        self._tell_of_the_run(context)
         self._release_sessions(context)
         if self.server is not None:
             self._stop_server(self.server, context)
@@ -76,15 +78,22 @@ class ReleaseOperator(JobTask):
         except (ExchangeError, SparkOperationError) as error:
             self.log.warning("could not end this run's Spark sessions: %s", error)
 
-    def _emit_metrics(self, context: Context) -> None:
-        """Before anything is deleted. A run that cannot be read is none of a release's problems."""
+    def _tell_of_the_run(self, context: Context) -> None:
+        """Metrics, and the job's history; before anything is deleted. A run that cannot be read is none of a release's
+        problems."""
+        from airflow_abs.exchange.records.job_history import remember_run
+        from airflow_abs.exchange.runs.past_run import past_run
         from airflow_abs.exchange.runs.run_reading import read_run
+        from airflow_abs.spark.errors import would_happen_again
         from airflow_abs.triggers.metrics import emit_run
 
         try:
-            emit_run(read_run(self.folder(context)))
+            run = read_run(self.folder(context))
+            emit_run(run)
         except ExchangeError as error:
-            self.log.info("no metrics of this run: %s", error)
+            self.log.info("no metrics of this run, and nothing for the job's history: %s", error)
+            return
+        remember_run(run.folder, past_run(run, logical_date(context), time.time(), would_happen_again))
 
     def _not_succeeded(self, context: Context) -> set[str]:
         run = context["dag_run"]

@@ -21,7 +21,7 @@ _UNLIMITED = 1000
 
 @dataclass(frozen=True, slots=True)
 class FixedDelayRestart:
-    """So many restarts, always after the same wait."""
+    """So many restarts, `attempts`, always after the same wait, `delay`."""
 
     attempts: int = 3
     delay: float = 10.0
@@ -37,9 +37,10 @@ class FixedDelayRestart:
 
 @dataclass(frozen=True, slots=True)
 class ExponentialDelayRestart:
-    """Waits that grow with every failure in a row; a row ends after `reset_after` without one.
+    """Waits that grow with every failure in a row: `initial`, then `multiplier` times the one before, up to `longest`.
 
-    `jitter` is the largest random deviation as a share of the wait. `attempts` None allows any number.
+    A row ends after `reset_after` without a failure. `jitter` is the largest random deviation as a share of the wait.
+    `attempts` None allows any number.
     """
 
     initial: float = 1.0
@@ -68,7 +69,7 @@ class ExponentialDelayRestart:
 
 @dataclass(frozen=True, slots=True)
 class FailureRateRestart:
-    """Restarts as long as not more than `failures` fall into `interval`."""
+    """Restarts, each after `delay`, as long as not more than `failures` fall into `interval`."""
 
     failures: int = 3
     interval: float = 600.0

@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.job_history import read_history
 from airflow_abs.exchange.records.manifest import Manifest
 from airflow_abs.exchange.runs.run_json import run_to_json
 from airflow_abs.exchange.runs.run_reading import read_committed, read_decisions, read_run
@@ -44,8 +45,36 @@ class RunReader:
         return [self._read_job(run, job, exchange, tasks) for job, exchange in jobs.items()]
 
     def read_history(self, runs: Sequence[RunFacts], jobs: Mapping[str, Mapping[str, str | None]]) -> list[Any]:
-        """Fan-out and bytes of every region in each of the runs, as far as they were decided."""
-        return [{**run.to_json(), "jobs": self._read_past(run, jobs.get(run.run_id, {}))} for run in runs]
+        """Fan-out and bytes of every region in each of the runs, as far as they were decided, and seconds and what was
+        predicted, of those that the job's history has."""
+        known: dict[tuple[str, str], Mapping[str, Any]] = {}
+        told = []
+        for run in runs:
+            past = self._read_past(run, jobs.get(run.run_id, {}))
+            for job, exchange in jobs.get(run.run_id, {}).items():
+                if exchange is None:
+                    continue
+                if (exchange, job) not in known:
+                    known[exchange, job] = self._read_seconds(exchange, run.dag_id, job)
+                seconds = known[exchange, job].get(run.run_id, {})
+                past[job] = {name: {**facts, **seconds.get(name, {})} for name, facts in past.get(job, {}).items()}
+            told.append({**run.to_json(), "jobs": past})
+        return told
+
+    def _read_seconds(self, exchange: str, dag_id: str, job: str) -> dict[str, dict[str, dict[str, Any]]]:
+        """By run and region; {} if the job has no history that can be read."""
+        try:
+            history = read_history(JobFolder(self.open_path(exchange), dag_id, "", job))
+        except _UNREADABLE:
+            return {}
+        return {
+            run.run_id: {
+                region.name: {"seconds": region.seconds, "predicted_seconds": region.predicted_seconds}
+                for region in run.regions
+                if region.is_whole
+            }
+            for run in history.runs
+        }
 
     def _read_job(self, run: RunFacts, job: str, exchange: str | None, tasks: Tasks) -> dict[str, Any]:
         known = {"job": job, "exchange": exchange, "tasks": _own_tasks(job, tasks)}

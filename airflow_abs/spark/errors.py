@@ -1,4 +1,4 @@
-"""What can go wrong with a Spark operation, as one small tree.
+"""What can go wrong with a Spark operation, as one small tree::
 
     SparkOperationError
     ├── UserCodeError                 a wrong column, a bad cast, an exception in a UDF: the same again, never restarted
@@ -188,3 +188,9 @@ _TYPES: dict[str, type[SparkOperationError]] = {
     )
 }
 _PATHS = re.compile(r"(?:[a-z][a-z0-9+.-]*:/{1,3}|(?<=[\s'\"`])/)[^\s'\"`,;\]]*[^\s'\"`,;:.\]]")
+
+
+def would_happen_again(name: str) -> bool:
+    """Whether an error of this type's name is one of data or code: another machine would end the same way."""
+    kind = _TYPES.get(name)
+    return kind is not None and not kind.restartable and kind is not OperationCancelledError

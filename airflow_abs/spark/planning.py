@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
-from airflow_abs.core.graph.fusing import FusedGraph, fuse_regions
-from airflow_abs.core.graph.job_graph import JobGraph, Region
-from airflow_abs.core.wording import format_bytes
-from airflow_abs.exchange.errors import ExchangeUnreachableError
+from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
+from airflow_abs.core.durability.strange_day import usual_bytes
+from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
-from airflow_abs.exchange.records.plan import JobPlan
-from airflow_abs.exchange.sources.splits import list_splits
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.sources.pinned import write_pinned_files
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import check_writable, write_atomic, write_json
+from airflow_abs.spark.compile.expectations import check_expectations
+from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
 from airflow_abs.spark.connect.capacity import RANGE_ROWS, splits_of_range
+from airflow_abs.spark.durable_edges import join_where_it_pays
+from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.proof import prove_vertices
+from airflow_abs.spark.pruning.prune import prune_sources
 from airflow_abs.spark.values import is_repeatable
+from airflow_abs.tables.source import Pin, splits_of
 
 log = logging.getLogger(__name__)
 
@@ -35,69 +42,121 @@ def plan_job(
     options: Mapping[str, Any],
     open_path: Callable[[str], ExchangePath],
     began: float | None = None,
+    history: JobHistory = NO_HISTORY,
 ) -> JobPlan:
     """Check both sides of the exchange, compile all regions, and store the plan: templates first, plan.json last.
 
-    A job whose sources are small is fused, see `fuse_regions`, once it is proved for a day on which they are not.
+    Regions are joined where it does not pay to write today, see `join_where_it_pays`, once they are proved for a day on
+    which it does. The job's sources are compared with what `history` says of such days.
 
     Raises:
         ExchangeUnreachableError: Airflow or Spark cannot write there, or they do not see the same files.
-        SourceNotFoundError: a source matches nothing (here only if the job may be fused; else `decide` finds out).
+        SourceNotFoundError: a source matches nothing (with `durability="always"`, `decide` finds out).
         JobGraphError, AnalysisException: a vertex does not compile, see `compile_vertices`, or cannot run in parts, see
             `prove_vertices`.
     """
     check_exchange(session, folder)
     now = datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
-    compiled = compile_vertices(session, graph, programs, now)
+    compiled: Mapping[str, CompiledVertex] = compile_vertices(session, graph, programs, now)
+    check_expectations(session, compiled)
+    check_layouts(compiled.values())
+    graph, compiled = _infer(session, graph, compiled, programs, options, open_path)
     prove_vertices(session, graph, compiled, options.get("per_subtask", ()), options["min_parallelism"])
-    fused = _fuse_if_small(graph, programs, options, open_path)
-    if fused.into:
-        graph = fused.graph
-        compiled = compile_vertices(session, graph, programs, now)
-    specs = assign_results(session, graph, compiled)
-    regions = []
-    for region in graph.regions:
-        planned, templates = plan_region(graph, region, compiled, specs)
-        recomputable = not set(region.vertices).intersection(options.get("nondeterministic", ()))
-        regions.append(replace(planned, deterministic=recomputable and _is_repeatable(region, compiled)))
-        for number, template in enumerate(templates):
-            write_atomic(folder.step_path(region.name, number), template)
     slots = options.get("slots") or read_slots(session)
-    plan = JobPlan(uuid.uuid4().hex, tuple(regions), options, slots, session.version, fused.into, began)
+    unrepeatable = {*options.get("nondeterministic", ()), *_find_unrepeatable(compiled)}
+    today = join_where_it_pays(
+        graph, programs, options, open_path, slots=slots, nondeterministic=unrepeatable, history=history
+    )
+    if today.into:
+        compiled = compile_vertices(session, today.graph, programs, now)
+    _store_pinned_files(folder, today.graph, programs)
+    plan = JobPlan(
+        id=uuid.uuid4().hex,
+        regions=_store_regions(session, folder, today.graph, compiled, unrepeatable, open_path),
+        options=options,
+        slots=slots,
+        spark_version=session.version,
+        fused=today.into,
+        began=began,
+        usual=usual_bytes(history),
+        edges=today.edges,
+        predictions=today.predictions,
+        mean_seconds=today.mean_seconds,
+    )
     write_json(folder.plan_path, plan.to_json())
     return plan
 
 
-def _is_repeatable(region: Region, compiled: Mapping[str, CompiledVertex]) -> bool:
-    for vertex in region.vertices:
-        if not is_repeatable(compiled[vertex].relation):
-            log.info(
-                "vertex %r: its random values or row numbers follow the order of its rows, which a shuffle inside it "
-                "changes: it counts as deterministic=False, and what is lost of its output is not recomputed",
-                vertex,
-            )
-            return False
-    return True
-
-
-def _fuse_if_small(
+def _infer(
+    session: Any,
     graph: JobGraph,
+    compiled: Mapping[str, CompiledVertex],
     programs: Mapping[str, VertexProgram],
     options: Mapping[str, Any],
     open_path: Callable[[str], ExchangePath],
-) -> FusedGraph:
-    """What a `min_parallelism` spreads is never fused, nor what cannot be in one session."""
-    below = options.get("fuse_below", 0)
-    differs = len({tuple(sorted(program.spark_conf.items())) for program in programs.values()}) > 1
-    if not below or options["min_parallelism"] > 1 or differs:
-        return FusedGraph(graph, {})
-    sources = [program.source for program in programs.values() if program.source is not None]
-    size = sum(split.bytes for source in sources for split in list_splits(source, open_path))
-    if size >= below:
-        return FusedGraph(graph, {})
-    return fuse_regions(
-        graph, f"the job's sources hold {format_bytes(size)}, below fuse_below {format_bytes(below)}: fused"
+) -> tuple[JobGraph, Mapping[str, CompiledVertex]]:
+    """Name the edges that nobody declared, see `infer_edges`, and log each with the reason."""
+
+    @cache
+    def source_bytes(vertex: str) -> int | None:
+        source = programs[vertex].source
+        try:
+            return sum(split.bytes for split in splits_of(source, open_path)) if source is not None else 0
+        except SourceNotFoundError:  # the decision says so, if it is not there by then
+            return None
+
+    joins = [name for name, program in programs.items() if program.join is not None]
+    inferred = infer_edges(
+        session,
+        graph,
+        compiled,
+        source_bytes,
+        options.get("per_subtask", ()),
+        options["min_parallelism"],
+        joins,
     )
+    for edge, reason in inferred.reasons.items():
+        log.info("vertex %r reads %s by %s: %s", edge.consumer, edge.input_name, edge.how, reason)
+    return inferred.graph, inferred.compiled
+
+
+def _store_regions(
+    session: Any,
+    folder: JobFolder,
+    graph: JobGraph,
+    compiled: Mapping[str, CompiledVertex],
+    unrepeatable: Collection[str],
+    open_path: Callable[[str], ExchangePath],
+) -> tuple[PlannedRegion, ...]:
+    """Cut every region into steps and write their templates; what they do not read of their sources is left out."""
+    specs = assign_results(session, graph, compiled)
+    regions = []
+    for region in graph.regions:
+        planned, templates = plan_region(graph, region, compiled, specs)
+        planned = prune_sources(session, planned, templates, open_path)
+        regions.append(replace(planned, deterministic=not set(region.vertices).intersection(unrepeatable)))
+        for number, template in enumerate(templates):
+            write_atomic(folder.step_path(region.name, number), template)
+    return tuple(regions)
+
+
+def _store_pinned_files(folder: JobFolder, graph: JobGraph, programs: Mapping[str, VertexProgram]) -> None:
+    """What was listed of tables, for the `decide` of the region that reads it."""
+    for vertex, program in programs.items():
+        if isinstance(program.source, Pin):
+            write_pinned_files(folder, graph.region_of(vertex).name, vertex, program.source.files)
+
+
+def _find_unrepeatable(compiled: Mapping[str, CompiledVertex]) -> set[str]:
+    """Vertices whose values follow the order of rows."""
+    found = {name for name, vertex in compiled.items() if not is_repeatable(vertex.relation)}
+    for name in sorted(found):
+        log.info(
+            "vertex %r: its random values or row numbers follow the order of its rows, which a shuffle inside it "
+            "changes: it counts as deterministic=False, and what is lost of its output is not recomputed",
+            name,
+        )
+    return found
 
 
 def check_exchange(session: Any, folder: JobFolder) -> None:

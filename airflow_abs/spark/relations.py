@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
+from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.connect.protocol import protos
 
 Relation = Any
@@ -46,15 +47,20 @@ def result_write_options(schema: str) -> dict[str, str]:
 def read_files(
     paths: Sequence[str], *, file_format: str, schema: str, options: Mapping[str, str] | None = None
 ) -> Relation:
-    """Read exactly these files with this schema (JSON or DDL); no files give an empty relation of that schema."""
+    """Read exactly these files with this schema (JSON or DDL); without any it has no rows, and columns like
+    ``_metadata`` all the same."""
     proto = protos()
-    if not paths:
-        return proto.Relation(local_relation=proto.LocalRelation(schema=schema))
     as_named = {"__globPaths__": "false"}  # the paths were listed: a `[` in one of them is a character
     source = proto.Read.DataSource(
-        format=file_format, schema=schema, paths=list(paths), options={**(options or {}), **as_named}
+        format=file_format, schema=schema, paths=list(paths), options={**(options or {}), **as_named} if paths else {}
     )
     return proto.Relation(read=proto.Read(data_source=source))
+
+
+def no_rows(schema: str) -> Relation:
+    """An empty relation of this schema (JSON or DDL), known to be empty."""
+    proto = protos()
+    return proto.Relation(local_relation=proto.LocalRelation(schema=schema))
 
 
 def read_result(
@@ -69,6 +75,8 @@ def read_result(
 
     `schema` is the vertex's own; `numbered` says whether the files carry the subpartition column besides it.
     """
+    if not paths:
+        return no_rows(schema)
     if not numbered:
         return read_files(paths, file_format="parquet", schema=schema, options=_CHECKED)
     relation = read_files(paths, file_format="parquet", schema=_with_subpartition(schema), options=_CHECKED)
@@ -78,15 +86,13 @@ def read_result(
         relation = filter_rows(
             relation, f"{SUBPARTITION_COLUMN} >= {start} AND {SUBPARTITION_COLUMN} < {stop}{without}"
         )
-    return drop_column(relation, SUBPARTITION_COLUMN)
+    return drop_columns(relation, [SUBPARTITION_COLUMN])
 
 
 def placeholder_relation(name: str, schema: str) -> Relation:
     """An empty relation of this schema under a reserved name, to be replaced in every subtask."""
     proto = protos()
-    return proto.Relation(
-        subquery_alias=proto.SubqueryAlias(input=read_files([], file_format="", schema=schema), alias=name)
-    )
+    return proto.Relation(subquery_alias=proto.SubqueryAlias(input=no_rows(schema), alias=name))
 
 
 def filter_rows(relation: Relation, condition: str) -> Relation:
@@ -97,11 +103,7 @@ def filter_rows(relation: Relation, condition: str) -> Relation:
 def select_columns(relation: Relation, names: Sequence[str]) -> Relation:
     """The columns in this order; a reader puts partition columns last, wherever the schema has them."""
     proto = protos()
-    columns = [
-        proto.Expression(unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=quote(name)))
-        for name in names
-    ]
-    return proto.Relation(project=proto.Project(input=relation, expressions=columns))
+    return proto.Relation(project=proto.Project(input=relation, expressions=_attributes(names)))
 
 
 def rename_columns(relation: Relation, names: Sequence[str]) -> Relation:
@@ -115,9 +117,18 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def drop_column(relation: Relation, name: str) -> Relation:
+def drop_columns(relation: Relation, names: Sequence[str]) -> Relation:
     proto = protos()
-    return proto.Relation(drop=proto.Drop(input=relation, column_names=[name]))
+    return proto.Relation(drop=proto.Drop(input=relation, column_names=list(names)))
+
+
+def group_by(relation: Relation, names: Sequence[str]) -> Relation:
+    """One row for each value of these columns."""
+    proto = protos()
+    grouped = proto.Aggregate.GroupType.GROUP_TYPE_GROUPBY
+    return proto.Relation(
+        aggregate=proto.Aggregate(input=relation, group_type=grouped, grouping_expressions=_attributes(names))
+    )
 
 
 def coalesce(relation: Relation, partitions: int) -> Relation:
@@ -130,46 +141,49 @@ def add_subpartition(relation: Relation, expression: str) -> Relation:
     proto = protos()
     column = proto.Expression.Alias(expr=sql_expression(expression), name=[SUBPARTITION_COLUMN])
     numbered = proto.Relation(with_columns=proto.WithColumns(input=relation, aliases=[column]))
-    order = proto.Expression.SortOrder(
-        child=proto.Expression(
-            unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=SUBPARTITION_COLUMN)
-        ),
-        direction=proto.Expression.SortOrder.SORT_DIRECTION_ASCENDING,
-        null_ordering=proto.Expression.SortOrder.SORT_NULLS_FIRST,
-    )
-    return proto.Relation(sort=proto.Sort(input=numbered, order=[order], is_global=False))
+    return sort_locally(numbered, [SUBPARTITION_COLUMN])
 
 
-def count_rows(relation: Relation, name: str, row_hash: str | None = None) -> Relation:
-    """Let Spark count the rows on their way, and sum up their hashes; see `read_row_count`, `read_checksum`.
-
-    `name` must be the operation's own: Spark mixes up what operations of one session observe under the same name.
-    """
+def sort_locally(relation: Relation, names: Sequence[str]) -> Relation:
+    """Each Spark partition sorted by these columns, NULLs first."""
     proto = protos()
-    metrics = [sql_expression("count(1)"), *([sql_expression(f"sum({row_hash})")] if row_hash else [])]
-    return proto.Relation(collect_metrics=proto.CollectMetrics(input=relation, name=name, metrics=metrics))
+    order = [
+        proto.Expression.SortOrder(
+            child=column,
+            direction=proto.Expression.SortOrder.SORT_DIRECTION_ASCENDING,
+            null_ordering=proto.Expression.SortOrder.SORT_NULLS_FIRST,
+        )
+        for column in _attributes(names)
+    ]
+    return proto.Relation(sort=proto.Sort(input=relation, order=order, is_global=False))
 
 
-def read_row_count(observed: Mapping[str, bytes], name: str) -> int | None:
-    """What `count_rows` counted, from the metrics that came with the operation's outcome."""
-    values = _observed(observed, name)
-    return int(values[0].long) if values else None
+def arrange(relation: Relation, files: Files, columns: Sequence[str]) -> Relation:
+    """The rows as a sink wants them in its files: in so many Spark partitions, and sorted in each.
+
+    Rows of one table partition come together first: a file holds rows of one alone.
+    """
+    if files.files is not None:
+        relation = _in_files(relation, files.files, files.partition_by, columns)
+    by = [*files.partition_by, *files.sort_by] if files.sort_by else []
+    return sort_locally(relation, by) if by else relation
 
 
-def read_checksum(observed: Mapping[str, bytes], name: str) -> int | None:
-    """The sum of the rows' hashes that `count_rows` made, if it was asked to; 0 for no rows."""
-    values = _observed(observed, name)
-    return int(values[1].long) if len(values) > 1 else None
+def _in_files(relation: Relation, count: int, partition_by: Sequence[str], columns: Sequence[str]) -> Relation:
+    proto = protos()
+    if not partition_by:
+        return proto.Relation(repartition=proto.Repartition(input=relation, num_partitions=count, shuffle=True))
+    groups = _attributes(partition_by)
+    if count > 1:
+        groups.append(sql_expression(f"pmod(xxhash64({', '.join(map(quote, columns))}), {count})"))
+    return proto.Relation(
+        repartition_by_expression=proto.RepartitionByExpression(input=relation, partition_exprs=groups)
+    )
 
 
-def _observed(observed: Mapping[str, bytes], name: str) -> Sequence[Any]:
-    if name not in observed:
-        return ()
-    metrics: Any = protos().ExecutePlanResponse.ObservedMetrics.FromString(observed[name])
-    return list(metrics.values)
-
-
-def write_files(relation: Relation, path: str, *, file_format: str, options: Mapping[str, str]) -> Any:
+def write_files(
+    relation: Relation, path: str, file_format: str, options: Mapping[str, str], partition_by: Sequence[str] = ()
+) -> Any:
     """The command that writes `relation` to the new folder `path`; a folder that exists is replaced.
 
     The folder belongs to one attempt alone, so replacing it can only meet the leavings of the same operation.
@@ -181,6 +195,7 @@ def write_files(relation: Relation, path: str, *, file_format: str, options: Map
         path=path,
         mode=proto.WriteOperation.SaveMode.SAVE_MODE_OVERWRITE,
         options=dict(options),
+        partitioning_columns=partition_by,
     )
     return proto.Plan(command=proto.Command(write_operation=write))
 
@@ -188,6 +203,14 @@ def write_files(relation: Relation, path: str, *, file_format: str, options: Map
 def sql_expression(text: str) -> Any:
     proto = protos()
     return proto.Expression(expression_string=proto.Expression.ExpressionString(expression=text))
+
+
+def _attributes(names: Sequence[str]) -> list[Any]:
+    proto = protos()
+    return [
+        proto.Expression(unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=quote(name)))
+        for name in names
+    ]
 
 
 def _with_subpartition(schema: str) -> str:

@@ -34,6 +34,8 @@ def read_rows(session: Any, folder: JobFolder, step: PlannedStep, manifests: Seq
 
     files = [file for manifest in manifests for file in manifest.results[step.result].files]
     paths = [folder.file_path(file.path) for file in files]
+    if step.partition_by:
+        return _read_partitioned(session, folder, step, [file.path for file in files])
     if step.format != "parquet" or any(name in step.schema for name in ('"variant"', '"interval', '"udt"')):
         reader = session.read.format(step.format).options(**step.options)
         return reader.schema(_struct(step.schema)).load([uri_for_spark(path) for path in paths]).toArrow()
@@ -42,6 +44,22 @@ def read_rows(session: Any, folder: JobFolder, step: PlannedStep, manifests: Seq
         pq.ParquetFile(locate(path).path, coerce_int96_timestamp_unit="us").read(columns=schema.names) for path in paths
     ]
     return pa.concat_tables([table.select(schema.names).cast(schema) for table in tables] or [schema.empty_table()])
+
+
+def _read_partitioned(session: Any, folder: JobFolder, step: PlannedStep, names: Sequence[str]) -> pa.Table:
+    """Each attempt's files with the folders below its own as columns."""
+    import pyarrow as pa
+
+    below: dict[str, list[str]] = {}
+    for name in names:
+        base = name.partition("=")[0].rpartition("/")[0]
+        below.setdefault(base, []).append(uri_for_spark(folder.file_path(name)))
+    reader = session.read.format(step.format).options(**step.options).schema(_struct(step.schema))
+    tables = [
+        reader.option("basePath", uri_for_spark(folder.file_path(base))).load(paths).select(step.columns).toArrow()
+        for base, paths in below.items()
+    ]
+    return pa.concat_tables(tables or [arrow_schema(step.schema).empty_table()])
 
 
 def _struct(schema: str) -> Any:

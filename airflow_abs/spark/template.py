@@ -29,6 +29,7 @@ _SHUFFLING = frozenset(
         "describe",
     }
 )
+_METADATA = "_metadata"
 _TOO_LARGE = "a local DataFrame too large to be part of a plan; write it to files and read them as a source"
 _SESSION_BOUND = {
     "cached_remote_relation": "a checkpoint, which only its own session can read",
@@ -99,6 +100,15 @@ def _aliases(relation: Relation) -> Iterator[Any]:
     for message in messages_of(relation):
         if message.DESCRIPTOR.name == "SubqueryAlias" and message.alias.startswith(PLACEHOLDER_PREFIX):
             yield message
+
+
+def names_metadata(relation: Relation) -> bool:
+    """Whether a plan may read ``_metadata``, the hidden column of files."""
+    return any(
+        descriptor.type == descriptor.TYPE_STRING and _METADATA in str(value)
+        for message in messages_of(relation)
+        for descriptor, value in message.ListFields()
+    )
 
 
 def relations_in(relation: Relation) -> Iterator[Any]:

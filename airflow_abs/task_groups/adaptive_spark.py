@@ -13,7 +13,7 @@ from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import OPEN_JOB, AdaptiveSparkOperator
 from airflow_abs.operators.restart_strategy import RestartStrategy, check_strategy
-from airflow_abs.settings import read_job_settings
+from airflow_abs.settings import Durability, read_job_settings
 from airflow_abs.task_groups.rendering import render_job
 
 
@@ -31,19 +31,28 @@ class AdaptiveSparkJob(TaskGroup):
             with the run; of the connection `conn_id` count the user and the password then.
         exchange: templated URI of shared storage for the data between regions.
         target_bytes: bytes that one subtask should read, such as ``"256MB"``.
-        min_parallelism, max_parallelism: bounds of every vertex that has none of its own.
+        min_parallelism: fewest subtasks of a vertex.
+        max_parallelism: most subtasks of every vertex that has no such bound of its own.
         default_source_parallelism: upper bound of sources; by default `max_parallelism`.
         strategy: ``balanced`` (any number, ranges of about equal bytes) or ``power_of_two`` (Flink 1.15's rule).
         slots: how many Spark tasks run at once; by default what the server says.
-        fuse_below: if the sources hold fewer bytes than this (such as ``"64MB"``), regions run inside their reader.
+        durability: ``auto`` writes an edge on the days on which that pays and keeps it inside Spark on all others;
+            ``always`` writes every edge.
+        failures_per_run, failures_per_day: what ``auto`` takes for granted before runs were seen: stops for data or
+            code in a run, failures of machines in 24 hours of Spark's work.
+        local_bytes: most that ``auto`` lets one Spark operation hold in memory and on local disks of the cluster, such
+            as ``"100GB"``; by default 16 GB for each slot.
         restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
             `airflow_abs.operators.restart_strategy`; by default after waits that grow. `retries` of a vertex caps it.
-        deferrable, defer_after: hand a subtask over to the triggerer when it runs longer than this many seconds, and at
-            once if its fan-out exceeds the slots and no pool is set.
+        deferrable: hand a subtask over to the triggerer when it runs longer than `defer_after`, and at once if its
+            fan-out exceeds the slots and no pool is set.
+        defer_after: seconds that a worker awaits a subtask before that.
         start_from_trigger: run subtasks in the triggerer from their start: no worker process, and as many at once as
             there are slots, instead of Airflow's pools.
-        resource_timeout, resource_stabilization: with it, how many seconds to wait for a cluster that has no slot, and
-            for one that has fewer than the job was planned for.
+        resource_timeout: seconds that a subtask in the triggerer waits for a cluster without any slot; negative:
+            without end.
+        resource_stabilization: seconds that a run waits there for the slots that it was planned for, before it goes on
+            with fewer.
         stall_after: seconds without any progress on Spark after which the log of a subtask warns.
         spark_conf: Spark's session settings in `plan` and in all subtasks, such as
             ``{"spark.sql.ansi.enabled": False}``.
@@ -67,7 +76,10 @@ class AdaptiveSparkJob(TaskGroup):
         default_source_parallelism: int | None = None,
         strategy: Strategy | None = None,
         slots: int | None = None,
-        fuse_below: int | str | None = None,
+        durability: Durability | None = None,
+        failures_per_run: float | None = None,
+        failures_per_day: float | None = None,
+        local_bytes: int | str | None = None,
         deferrable: bool | None = None,
         defer_after: float | None = None,
         start_from_trigger: bool | None = None,
@@ -92,7 +104,10 @@ class AdaptiveSparkJob(TaskGroup):
                 "default_source_parallelism": default_source_parallelism,
                 "strategy": strategy,
                 "slots": slots,
-                "fuse_below": fuse_below,
+                "durability": durability,
+                "failures_per_run": failures_per_run,
+                "failures_per_day": failures_per_day,
+                "local_bytes": local_bytes,
                 "deferrable": deferrable,
                 "defer_after": defer_after,
                 "start_from_trigger": start_from_trigger,

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow.sdk import Asset, TaskGroup
 
+from airflow_abs.core.durability.demands import DeclaredDemands
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, Region
 from airflow_abs.core.slots.admission import Admission
@@ -75,6 +76,35 @@ class AuthorArguments:
             "retry_policy": RestartPolicy(self.restart_strategy),
         }
         return {**{key: value for key, value in defaults.items() if key not in given}, **merged}
+
+    def demands(self) -> DeclaredDemands:
+        """What the author said of vertices that has to do with which edges are written."""
+        vertices = self.declared.items()
+        return DeclaredDemands(
+            nondeterministic=frozenset(name for name, vertex in vertices if not vertex.deterministic),
+            ordered=frozenset(name for name, vertex in vertices if self._is_awaited(vertex)),
+            joins=frozenset(name for name, vertex in vertices if vertex.join is not None),
+        )
+
+    def task_arguments(self) -> dict[str, int]:
+        """A number for each vertex; those with the same one have the same Airflow arguments, and may be one task.
+
+        A time limit that is set on a vertex is for that step alone.
+        """
+        seen: list[dict[str, Any]] = []
+        numbers = {}
+        for name, vertex in self.declared.items():
+            own = {key: value for key, value in vertex.task_kwargs.items() if key not in _OF_SINKS}
+            if "execution_timeout" in own:
+                own["execution_timeout"] = name
+            if own not in seen:
+                seen.append(own)
+            numbers[name] = seen.index(own)
+        return numbers
+
+    def _is_awaited(self, vertex: AdaptiveSparkOperator) -> bool:
+        """Another task of the DAG, or another vertex by `>>`, comes after it."""
+        return vertex.is_awaited or any(vertex in other.comes_after for other in self.declared.values())
 
     def admission(self, arguments: Mapping[str, Any]) -> Admission:
         """What bounds how many subtasks are on Spark at once: the author's limits, or the slots."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow.sdk import TaskGroup
 
+from airflow_abs.core.durability.demands import check_kept_inside
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, Region, build_job_graph
 from airflow_abs.hooks.ephemeral import Ephemeral
@@ -55,6 +56,7 @@ def render_job(
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
     authors = AuthorArguments(group, settings, graph, by_name, restart_strategy, spark_conf or {})
+    check_kept_inside(graph, authors.demands())
     rendering = _Rendering(authors, conn_id, server)
     rendering.add_plan()
     for region in graph.regions:
@@ -151,6 +153,11 @@ class _Rendering:
                 vertex.task_id: vertex.transform_kwargs for vertex in vertices if vertex.transform_kwargs
             },
             queries={vertex.task_id: vertex.sql for vertex in vertices if vertex.sql is not None},
+            expectations={
+                vertex.task_id: [asdict(each) for each in vertex.expectations]
+                for vertex in vertices
+                if vertex.expectations
+            },
             vertex_options={
                 vertex.task_id: {
                     "join": vertex.join,
@@ -161,6 +168,8 @@ class _Rendering:
             },
             options={
                 **self.settings.options(),
+                "ordered": sorted(self.authors.demands().ordered),
+                "task_arguments": self.authors.task_arguments(),
                 "nondeterministic": [vertex.task_id for vertex in vertices if not vertex.deterministic],
                 "per_subtask": [vertex.task_id for vertex in vertices if vertex.per_subtask],
             },
@@ -230,9 +239,10 @@ class _Rendering:
         self.others >> release.as_teardown()
 
     def _add_commit(self, region: Region, run: Any) -> None:
-        """If the region has a sink. Assets that an author names belong to what is published, not to a subtask."""
+        """If the region has a sink, or expectations. Assets that an author names belong to what is published, not to a
+        subtask."""
         outlets, inlets = self.authors.assets_of(region)
-        if not any(self.declared[vertex].sink for vertex in region.vertices):
+        if not any(self.graph.vertex(vertex).is_gate for vertex in region.vertices):
             return
         commit = CommitOperator(task_id="commit", region=region.name, outlets=outlets, inlets=inlets, **self.head)
         run >> commit
@@ -240,11 +250,12 @@ class _Rendering:
         self.others.append(commit)
 
     def order(self) -> None:
-        """What authors said with `>>`: after it come the run, or the publication of a vertex that has a sink."""
+        """What authors said with `>>`: after it come the run, or the publication of a vertex that has a sink or
+        expectations."""
         homes = [self.graph.region_of(name).name for name in self.declared]
         ends = [
-            self.commit[home] if vertex.sink and home in self.commit else self.run[home]
-            for home, vertex in zip(homes, self.declared.values(), strict=True)
+            self.commit[home] if self.graph.vertex(name).is_gate else self.run[home]
+            for home, name in zip(homes, self.declared, strict=True)
         ]
         tasks = list(zip((self.decide[home] for home in homes), ends, strict=True))
         resolve_order(list(self.declared.values()), tasks, self.plan)

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish.sinks import publish_sink
-from airflow_abs.exchange.records.decisions import StoredDecision, decide_and_store, read_decision
+from airflow_abs.exchange.publish.sinks import publish_sink, remember_rows
+from airflow_abs.exchange.records.deciding import decide_and_store
+from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedStep
 from airflow_abs.exchange.records.reports import report
+from airflow_abs.exchange.results.audit import check_region
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.spark.compile.vertices import VertexProgram
@@ -41,6 +44,7 @@ class JobRun:
     plan: JobPlan
     reports: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     decisions: dict[str, RegionDecision] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)
 
     @classmethod
     def planned(
@@ -69,11 +73,14 @@ class JobRun:
         regions = tuple(_spread(region, parallelism) for region in self.plan.regions)
         plan = replace(self.plan, regions=regions)
         write_json(folder.plan_path, plan.to_json())
-        return replace(self, folder=folder, plan=plan, reports=dict(self.reports), decisions=dict(self.decisions))
+        own = {"reports": dict(self.reports), "decisions": dict(self.decisions), "verdicts": []}
+        return replace(self, folder=folder, plan=plan, **own)  # type: ignore[arg-type]
 
     def decide(self, region: str) -> StoredDecision:
         """The part of a region's `decide` task."""
         producers = {entry.region for entry in self.plan.region(region).inputs}
+        for name in sorted(producers):
+            check_region(self.folder, self.plan.region(name), is_commit=False)
         reports = {name: self.reports[name] for name in sorted(producers)}
         stored = decide_and_store(self.folder, self.plan, region, reports, Path)
         self.decisions[region] = stored.decision
@@ -120,8 +127,11 @@ class JobRun:
     def commit(self) -> None:
         """The part of the `commit` tasks: publish every sink."""
         for region in self.plan.regions:
+            verdicts = check_region(self.folder, region, is_commit=True)
             for sink in region.sinks:
                 publish_sink(self.folder, region.name, sink, Path)
+            remember_rows(self.folder, verdicts)
+            self.verdicts += verdicts
 
     def read_vertices(self, session: Any) -> dict[str, tuple[Any, RegionDecision]]:
         """The rows of every vertex whose region ran, as Arrow tables in the order of subtasks, and its decision."""

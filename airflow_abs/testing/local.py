@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_abs.core.decide.region_decision import RegionDecision
+    from airflow_abs.core.expect.verdicts import Verdict
     from airflow_abs.operators.plan import PlanOperator
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VertexRun:
-    """What a vertex wrote, over all its subtasks, and how many subtasks it was given and why."""
+    """What a vertex wrote, over all its subtasks, how many subtasks it was given and why, and what came of its
+    expectations, by name."""
 
     rows: pa.Table
     decision: RegionDecision
+    expectations: Mapping[str, Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,8 @@ def run_locally(
 
     Args:
         job: as it was declared in a DAG, or its `plan` task.
-        parallelism: subtasks of every vertex that can be spread (see `JobRun.at_parallelism`); None to have them
-            decided from bytes, which with small tables is one.
+        parallelism: subtasks of every vertex that can be spread; None to have them decided from bytes, which with small
+            tables is one.
         inputs: rows in the place of a vertex's source, as a table or as dicts; with `Files(schema=...)` they get its
             types. Sources that are not named here are read.
         endpoint: a Spark Connect server on this host; by default the embedded one.
@@ -72,6 +75,7 @@ def run_locally(
 
     Raises:
         JobGraphError: the job cannot be planned, or `inputs` does not fit it.
+        ExpectationError: rows fail an expectation of a vertex.
         SparkOperationError, ExchangeError: as of a subtask or a commit.
     """
     return _run_each(job, [parallelism], inputs, endpoint, _context(logical_date, context))[0]
@@ -195,7 +199,7 @@ def _plan(
         programs[name] = replace(programs[name], sink=Files(str(folder / "sinks" / name)))
     vertices = [replace(each, has_sink=each.has_sink or each.name in passed_on) for each in task.graph.vertices]
     graph = build_job_graph(vertices, task.graph.edges, task.options["max_parallelism"])
-    options = {**task.options, **({"fuse_below": 0} if spread else {})}
+    options = {**task.options, **({"durability": "always"} if spread else {})}
     run = JobFolder(folder / "exchange", task.dag_id, "planned", task.job)
     return JobRun.planned(endpoint, run, graph, programs, options)
 
@@ -213,6 +217,7 @@ def _programs(
     }
     copy.transform_kwargs = _render(task, task.transform_kwargs, context)
     copy.queries = _render(task, task.queries, context)
+    copy.expectations = _render(task, task.expectations, context)
     programs: dict[str, Any] = copy._programs()
     return programs
 
@@ -237,6 +242,11 @@ def _run(run: JobRun, session: Any) -> LocalRun:
         for error in failed.values():
             raise error
         run.commit()
-        return LocalRun({name: VertexRun(*found) for name, found in run.read_vertices(session).items()})
+        verdicts: dict[str, dict[str, Verdict]] = {}
+        for each in run.verdicts:
+            verdicts.setdefault(each.vertex, {})[each.expectation.name] = each
+        return LocalRun(
+            {name: VertexRun(*found, verdicts.get(name, {})) for name, found in run.read_vertices(session).items()}
+        )
     finally:
         asyncio.run(release_sessions(run.endpoint, run.folder))

@@ -76,10 +76,12 @@ def decide(folder: JobFolder, region: str, read: ReadReports, admission: Admissi
         admission: of its subtasks.
 
     Raises:
-        ExchangeError: the plan or a report is missing; a source path matches nothing.
+        ExchangeError: the plan or a report is missing; a source path matches nothing; what it would read is not as
+            expected.
     """
-    from airflow_abs.exchange.records.decisions import decide_and_store
+    from airflow_abs.exchange.records.deciding import decide_and_store
     from airflow_abs.exchange.records.plan import read_plan
+    from airflow_abs.exchange.results.audit import check_region
     from airflow_abs.triggers.metrics import emit_decision
     from airflow_abs.triggers.spans import decide_span, describe_decided
 
@@ -87,12 +89,17 @@ def decide(folder: JobFolder, region: str, read: ReadReports, admission: Admissi
     if into := plan.fused.get(region):
         log.info("%s runs inside %s today", region, into)
         return [{"subtask": _describe_fused(into)}]
-    reports = {producer: read(producer) for producer in dict.fromkeys(e.region for e in plan.region(region).inputs)}
+    producers = dict.fromkeys(entry.region for entry in plan.region(region).inputs)
+    reports = {producer: read(producer) for producer in producers}
+    for producer in producers:
+        check_region(folder, plan.region(producer), is_commit=False)
     ready = ready_since(reports, time.time())
     with decide_span(folder, region) as span:
         stored = decide_and_store(folder, plan, region, reports, open_path, measured_at=ready)
         describe_decided(span, stored.decision)
     log.info("%s", stored.decision.describe())
+    for line in plan.strange_sources(stored.decision):
+        log.warning("%s", line)
     emit_decision(folder, stored.decision)
     if admission is Admission.FREE and (advice := advise_bound(stored.decision)):
         log.warning("%s", advice)
@@ -121,12 +128,12 @@ def ready_since(reports: Mapping[str, Sequence[Mapping[str, Any]]], now: float) 
 
 def describe_subtasks(stored: StoredDecision) -> Sequence[dict[str, Any]]:
     """One JSON dict for each subtask; the rest is in the exchange, under the decision's digest."""
-    decision = stored.decision
+    decision, digest = stored.decision, stored.digest
     return [
         {
             "index": subtask.index,
             "subtasks": decision.parallelism,
-            "decision": stored.digest,
+            "decision": digest,
             "bytes": subtask.bytes,
             "subpartitions": [subtask.subpartitions.start, subtask.subpartitions.stop]
             if subtask.subpartitions

@@ -1,8 +1,8 @@
 """For every workload the DAGs that are compared: `<workload>__<peer>`, see `PEERS`.
 
 `pooled` is ours in a pool, `worker` is ours without the triggerer, `triggerer` is ours without workers, `fused_day` is
-ours with every day small enough to be fused, `scaled` is ours with small subtasks. All read the tables that the run is
-told, run the same steps, and retry a killed task after one second.
+ours with every day small enough to be fused, `scaled` is ours with small subtasks; `whole` and `whole_connect` are one
+task each. All read the tables that the run is told, run the same steps, and retry a killed task after one second.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
-from benchmarks import POOL, slices, submit_step
+from benchmarks import POOL, slices, submit_step, whole
 from benchmarks.workloads import Workload, chosen
 
 TABLES = "{{ dag_run.conf.tables }}"
 OUT = os.environ["AIRFLOW_ABS_BENCH_OUT"]
-SUBMIT = os.environ["AIRFLOW_ABS_BENCH_SUBMIT"]
+OWN_OUT = f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}"
+SUBMIT = [os.environ["AIRFLOW_ABS_BENCH_SUBMIT"], "--master", "local[*]", "--driver-memory", "2g"]
+SUBMIT += ["--conf", "spark.ui.enabled=false"]
 RETRIES: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=1)}
 
 
@@ -42,23 +44,30 @@ def ours(workload: Workload, operator: Mapping[str, Any] | None = None, **option
                 source=Files(f"{TABLES}/{step.source}") if step.source else None,
                 inputs=inputs,
                 join=step.join,
-                sink=Files(f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}") if step is workload.last else None,
+                sink=Files(OWN_OUT) if step is workload.last else None,
                 retry_delay=RETRIES["retry_delay"],
                 **(operator or {}),
             )
+
+
+def whole_job(workload: Workload) -> None:
+    """One cold `spark-submit` of the whole job, with Spark's own defaults: 200 shuffle partitions, AQE."""
+    command = shlex.join([*SUBMIT, whole.__file__, workload.name, TABLES])
+    BashOperator(task_id=whole.TASK, bash_command=f"{command} {OWN_OUT}", **RETRIES)
+
+
+def whole_connected(workload: Workload) -> None:
+    """One Connect client on the warm server runs the whole job."""
+    arguments = [workload.name, TABLES, OWN_OUT]
+    PythonOperator(task_id=whole.TASK, python_callable=whole.run_connected, op_args=arguments, **RETRIES)
 
 
 def submit(workload: Workload) -> None:
     """One `spark-submit` per step, with Spark's own defaults: 200 shuffle partitions, AQE."""
     tasks: dict[str, BashOperator] = {}
     for step in workload.steps:
-        command = [SUBMIT, "--master", "local[*]", "--driver-memory", "2g", "--conf", "spark.ui.enabled=false"]
-        script = [submit_step.__file__, workload.name, step.name, TABLES]
-        tasks[step.name] = BashOperator(
-            task_id=step.name,
-            bash_command=f"{shlex.join(command + script)} {OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}",
-            **RETRIES,
-        )
+        command = shlex.join([*SUBMIT, submit_step.__file__, workload.name, step.name, TABLES])
+        tasks[step.name] = BashOperator(task_id=step.name, bash_command=f"{command} {OWN_OUT}", **RETRIES)
         for edge in step.inputs.values():
             tasks[edge.step] >> tasks[step.name]
 
@@ -70,12 +79,7 @@ def sliced(workload: Workload) -> None:
         tasks[step.name] = PythonOperator.partial(
             task_id=step.name,
             python_callable=slices.run_slice,
-            op_args=[
-                workload.name,
-                step.name,
-                TABLES,
-                f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}",
-            ],
+            op_args=[workload.name, step.name, TABLES, OWN_OUT],
             **RETRIES,
         ).expand(op_kwargs=[{"index": index} for index in range(slices.SLICES)])
         for edge in step.inputs.values():
@@ -87,8 +91,11 @@ PEERS = {
     "pooled": lambda workload: ours(workload, operator={"pool": POOL}),
     "worker": lambda workload: ours(workload, deferrable=False),
     "triggerer": lambda workload: ours(workload, start_from_trigger=True),
-    "fused_day": lambda workload: ours(workload, fuse_below="1TB"),
+    "auto": lambda workload: ours(workload, durability="auto"),
+    "fused_day": lambda workload: ours(workload, durability="auto", failures_per_run=0, failures_per_day=0),
     "scaled": lambda workload: ours(workload, target_bytes="16MB"),
+    "whole": whole_job,
+    "whole_connect": whole_connected,
     "submit": submit,
     "slices": sliced,
 }

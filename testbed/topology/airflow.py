@@ -112,6 +112,8 @@ def airflow_environment(place: Place) -> dict[str, str]:
         # A triggerer takes so many new triggers at a time: few, so that the other one gets its part of a region.
         "TRIGGERER__MAX_TRIGGER_TO_SELECT_PER_LOOP": "16",
         "ADAPTIVE_SPARK__EXCHANGE": f"file://{shared}/exchange",
+        # The demo's data are so small that nothing would be spread; here it is to be seen.
+        "ADAPTIVE_SPARK__DURABILITY": "always",
     }
     return {f"AIRFLOW__{name}": value for name, value in settings.items()} | {
         "AIRFLOW_HOME": place.folders["airflow"],

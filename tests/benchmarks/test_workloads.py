@@ -7,7 +7,8 @@ import duckdb
 import pytest
 
 from benchmarks.datasets import make_tables, table_bytes, verify
-from benchmarks.workloads import HOT_CUSTOMER, WORKLOADS, Workload, compose
+from benchmarks.whole import run_whole
+from benchmarks.workloads import HOT_CUSTOMER, WORKLOADS, Workload
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -30,6 +31,7 @@ def test_every_step_reads_a_table_or_steps_before_it(workload: Workload) -> None
         before.add(step.name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_tables_are_made_once_and_the_oracle_answers(root: Path, name: str) -> None:
     data = make_tables(root, WORKLOADS[name], SCALE)
@@ -74,6 +76,5 @@ def test_spark_and_duckdb_say_the_same(connect_server: ConnectEndpoint, root: Pa
     workload = WORKLOADS[name]
     data = make_tables(root, workload, SCALE)
     with open_session(connect_server) as session:
-        result = compose(workload, lambda table: session.read.parquet(f"{data}/{table}"))
-        result.write.parquet(str(tmp_path / "out"))
-    assert verify(workload, data, tmp_path / "out").problem is None
+        run_whole(session, workload, str(data), str(tmp_path))
+    assert verify(workload, data, tmp_path / "result").problem is None

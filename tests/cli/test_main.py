@@ -33,6 +33,7 @@ def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None
     assert "commands:" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_generate_makes_the_data_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["generate", "--out", str(tmp_path), "--dates", "2026-01-01, 2026-01-02", "--scale", "0.01"]
     assert main(command) == 0

@@ -8,6 +8,8 @@ import pytest
 
 from airflow_abs.demo.generate import HOT_CUSTOMER, Dataset, DataSpec, day_rows, generate
 
+pytestmark = pytest.mark.slow
+
 DAYS = (date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3))
 SCALE = 0.01  # 15,000 TPC-H orders
 

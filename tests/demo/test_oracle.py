@@ -50,6 +50,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_missing_output_is_named(data: Path, tmp_path: Path) -> None:
     found = verify("daily_revenue", DAY, data, tmp_path / "mart")
     assert found.problem == (
@@ -57,6 +58,7 @@ def test_a_missing_output_is_named(data: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dag_id", QUERIES)
 def test_the_query_of_every_example_dag_runs_and_finds_a_lost_row(dag_id: str, data: Path, tmp_path: Path) -> None:
     with duckdb.connect() as connection:

@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -15,18 +17,30 @@ from airflow_abs.cli.main import main
 from airflow_abs.settings import DEFAULTS, DESCRIPTIONS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 README = PAGES[0].read_text()
 SHELLS = ("bash", "console", "sh", "shell")
 
-# Imports a DAG file as Airflow does and tells its tasks, in a process of its own: no other test meets its modules.
+# Imports DAG files as Airflow does and tells their tasks, in a process of its own: no other test meets their modules.
 TELL_TASKS = """
 import json, sys
 from airflow.dag_processing.dagbag import DagBag
 
-bag = DagBag(dag_folder=sys.argv[1], safe_mode=False, load_op_links=False)
-tasks = {name: sorted(dag.task_ids) for name, dag in bag.dags.items()}
-print(json.dumps({"errors": bag.import_errors, "tasks": tasks}))
+bags = [DagBag(dag_folder=file, safe_mode=False, load_op_links=False) for file in sys.argv[1:]]
+tasks = [{name: sorted(dag.task_ids) for name, dag in bag.dags.items()} for bag in bags]
+print(json.dumps({"errors": [bag.import_errors for bag in bags], "tasks": tasks}))
+"""
+PIECE_OF_A_JOB = """
+import pendulum
+from airflow.sdk import DAG
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+{before}
+with DAG("example", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")):
+    with {job}:
+        orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), sink=Files("/mart/orders"))
 """
 
 
@@ -48,50 +62,51 @@ def commands(page: Path) -> list[str]:
 
 def all_commands(program: str) -> list[str]:
     found = {command.split("  #")[0].strip() for page in PAGES for command in commands(page)}
-    return sorted(command for command in found if command.split()[:1] == [program])
+    return sorted(command for command in found if command.startswith(f"{program} "))
 
 
-def tasks_of(code: str, folder: Path) -> dict[str, list[str]]:
-    """Task ids by DAG of a DAG file."""
-    file = folder / "example.py"
-    file.write_text(code)
-    environment = os.environ | {"PYTHONWARNINGS": "ignore"}
+def tasks_of(codes: Sequence[str], folder: Path) -> list[dict[str, list[str]]]:
+    """Task ids by DAG of each DAG file. One process for all: it takes seconds to import Airflow."""
+    files = [folder / f"example_{number}.py" for number in range(len(codes))]
+    for file, code in zip(files, codes, strict=True):
+        file.write_text(code)
     done = subprocess.run(
-        [sys.executable, "-c", TELL_TASKS, file],
-        env=environment,
+        [sys.executable, "-c", TELL_TASKS, *files],
+        env=os.environ | {"PYTHONWARNINGS": "ignore"},
         capture_output=True,
         text=True,
         check=True,
         timeout=120,
     )
     told = json.loads(done.stdout.splitlines()[-1])
-    assert told["errors"] == {}
-    return dict(told["tasks"])
+    assert told["errors"] == [{}] * len(codes)
+    return list(told["tasks"])
 
 
-def test_both_dags_of_the_readme_declare_the_same_tasks(tmp_path: Path) -> None:
-    written, decorated = (tasks_of(code, tmp_path) for code in blocks(PAGES[0], "python"))
+def as_dag(piece: str) -> str:
+    """A DAG file around a piece of one: the line of a job, or a vertex that reads `orders`, with what is imported."""
+    jobs = [line for line in piece.splitlines() if line.startswith("AdaptiveSparkJob(")]
+    if jobs:
+        return PIECE_OF_A_JOB.format(before=piece.replace(jobs[0], ""), job=jobs[0])
+    before = "\n".join(f"def {name}(orders): ..." for name in re.findall(r"transform=(\w+)", piece))
+    return PIECE_OF_A_JOB.format(before=before, job='AdaptiveSparkJob("revenue")') + indent(piece, " " * 8)
+
+
+@pytest.mark.slow
+def test_the_dags_of_the_pages_can_be_written(tmp_path: Path) -> None:
+    """Those of the README declare the same job in two ways; the operations page has pieces of one."""
+    pieces = blocks(ROOT / "docs" / "operations.md", "python")
+    (quickstart,) = blocks(ROOT / "docs" / "start" / "quickstart.md", "python")
+    pages = [*blocks(PAGES[0], "python"), quickstart]
+    written, decorated, first, *others = tasks_of([*pages, *map(as_dag, pieces)], tmp_path)
     regions = ("customers", "enriched", "orders", "by_region")
     expected = {f"revenue.{region}.{task}" for region in regions for task in ("decide", "run")}
     expected |= {"revenue.plan", "revenue.by_region.commit", "revenue.release"}
     assert set(written["revenue"]) == set(decorated["taskflow_revenue"]) == expected
-
-
-@pytest.mark.parametrize("code", blocks(ROOT / "docs" / "operations.md", "python"))
-def test_a_piece_of_a_job_on_the_operations_page_can_be_written(code: str, tmp_path: Path) -> None:
-    dag = """
-import pendulum
-from airflow.sdk import DAG
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
-"""
-    (job,) = [line for line in code.splitlines() if line.startswith("AdaptiveSparkJob(")]
-    dag += code.replace(job, "")
-    dag += f"""
-with DAG("example", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")):
-    with {job}:
-        AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), sink=Files("/mart/orders"))
-"""
-    assert "revenue.orders.commit" in tasks_of(dag, tmp_path)["example"]
+    assert "revenue.by_region.commit" in first["quickstart"]
+    assert len(others) == len(pieces) > 0
+    for tasks in others:
+        assert "revenue.orders.commit" in tasks["example"]
 
 
 def test_the_readme_shows_every_setting_with_its_default() -> None:
@@ -122,7 +137,7 @@ def test_a_command_of_the_pages_exists(command: str, capsys: pytest.CaptureFixtu
     assert all(option in shown for option in options)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_no_link_of_a_page_leads_nowhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if re.match(r"[a-z]+:", target):

@@ -9,33 +9,9 @@ from upath import UPath
 
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.locations import ExchangePath
-from tests.s3_server import S3Server
 
 
-@pytest.fixture(scope="session")
-def s3_of_session() -> Iterator[S3Server]:
-    server = S3Server()
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def s3(s3_of_session: S3Server) -> S3Server:
-    """An S3 server that has counted nothing yet."""
-    s3_of_session.forget()
-    return s3_of_session
-
-
-@pytest.fixture
-def s3_root(s3: S3Server) -> UPath:
-    """An empty bucket of its own on that server."""
-    bucket = f"b-{uuid.uuid4().hex}"
-    s3.make_bucket(bucket)
-    return UPath(f"s3://{bucket}/exchange", key="k", secret="s", endpoint_url=s3.url)
-
-
-@pytest.fixture(params=["path", "file", "memory", "s3"])
+@pytest.fixture(params=["path", "file", "memory", pytest.param("s3", marks=pytest.mark.slow)])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ExchangePath]:
     """An empty exchange root: a `pathlib.Path`, a `file://` UPath, an object store in memory, and one behind S3."""
     if request.param == "path":

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
@@ -8,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.hooks.lineage import sources_of, split_uri, written
 from airflow_abs.operators.commit import CommitOperator
 from tests.recorded_runs import revenue_run
@@ -15,8 +17,20 @@ from tests.recorded_runs import revenue_run
 
 def test_a_sink_comes_from_all_sources_before_it(tmp_path: Path) -> None:
     run = revenue_run(tmp_path)
-    assert sources_of(run.plan, "by_region") == {"/lake/orders", "/lake/customers"}
-    assert sources_of(run.plan, "orders") == {"/lake/orders"}
+    assert sources_of(run.plan, "by_region") == {("file", "/lake/orders"), ("file", "/lake/customers")}
+    assert sources_of(run.plan, "orders") == {("file", "/lake/orders")}
+
+
+def test_a_table_is_in_the_namespace_of_its_catalog(tmp_path: Path) -> None:
+    plan = revenue_run(tmp_path).plan
+    table = PinnedTable("lake.sales.orders", "snapshot 7", "parquet", "{}", 1, 10, 1, 10)
+    (source,) = plan.region("orders").sources
+    regions = [
+        replace(region, sources=(replace(source, files=None, table=table),)) if region.name == "orders" else region
+        for region in plan.regions
+    ]
+    found = sources_of(replace(plan, regions=tuple(regions)), "by_region")
+    assert found == {("lake", "sales.orders"), ("file", "/lake/customers")}
 
 
 def test_rows_and_bytes_of_a_sink_are_those_of_all_subtasks(tmp_path: Path) -> None:

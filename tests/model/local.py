@@ -20,7 +20,7 @@ from airflow_abs.exchange.publish.local_folder import LocalCommit
 from airflow_abs.exchange.publish.publication import read_commit
 from airflow_abs.exchange.publish.record import StagedFile, is_data_file
 from tests.model.actors import Actor, Clock
-from tests.model.publishing import Publisher, content_of, names_of
+from tests.model.publishing import Publisher, content_of, names_of, number_of
 from tests.model.world import ViolationError, World
 
 _STEPS = ("os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.scandir", "os.listdir", "open", "os.chmod")
@@ -140,11 +140,10 @@ class _Folder:
         if record is None:
             raise ViolationError(f"no record in {sorted(path.name for path in self.target.iterdir())}")
         recorded = {
-            file.name: content_of(entry.identity, number)
-            for entry in record.entries
-            for number, file in enumerate(entry.files)
+            file.name: content_of(entry.identity, number_of(file)) for entry in record.entries for file in entry.files
         }
-        there = {path.name: path.read_bytes() for path in self.target.iterdir() if is_data_file(path.name)}
+        names = [str(path.relative_to(self.target)) for path in self.target.rglob("*") if path.is_file()]
+        there = {name: (self.target / name).read_bytes() for name in names if is_data_file(name)}
         if there != recorded:
             raise ViolationError(
                 f"the target holds {sorted(there.values())}, its record says {sorted(recorded.values())}"

@@ -14,7 +14,14 @@ from unittest import mock
 from airflow_abs.exchange.errors import CommitConflictError, CommitError, MissingFileError
 from airflow_abs.exchange.publish.commit_log import CommitLog
 from airflow_abs.exchange.publish.object_store import StoreCommit
-from airflow_abs.exchange.publish.record import CommitMode, CommitRecord, StagedFile, is_data_file
+from airflow_abs.exchange.publish.record import (
+    CommitMode,
+    CommitRecord,
+    PublishedFile,
+    StagedFile,
+    is_data_file,
+    partition_of,
+)
 from airflow_abs.exchange.storage.locations import Location
 from tests.model.actors import Actor, Clock
 from tests.model.store import ModelFileSystem, ModelStore
@@ -55,6 +62,11 @@ class Publisher:
     mode: CommitMode = "overwrite"
     files: int = 1
     released: bool = False
+    partitions: tuple[str, ...] = ()
+
+    def partition(self, number: int) -> str:
+        """Of its file of that number: they are dealt out in turn."""
+        return f"p={self.partitions[number % len(self.partitions)]}/" if self.partitions else ""
 
 
 @dataclass
@@ -174,18 +186,37 @@ class _Target:
         if record != self.records[-1]:
             self.records.append(record)
         for entry in record.entries:
-            for number, file in enumerate(entry.files):
+            for file in entry.files:
+                number = number_of(file)
                 content = self.store.objects.get(f"{TARGET}/{file.name}")
                 if content is None and file.name not in self.lost:
                     raise ViolationError(f"the record of {entry.identity} names {file.name}, which is gone")
                 if content is not None and content != content_of(entry.identity, number):
                     raise ViolationError(f"{file.name} of {entry.identity} holds {content!r}")
+        self._check_partitions(record)
         for name, (data, seen_at) in self.foreign.items():
             if self.store.objects.get(f"{TARGET}/{name}") != data and not self._was_overwritten_since(seen_at):
                 raise ViolationError(f"{name} is gone, which nobody of ours wrote and nothing replaced")
         for actor in self.actors:
             if actor.name.startswith("reader") and actor.is_over and actor.result is not None:
                 self._check_read(actor)
+
+    def _check_partitions(self, record: CommitRecord) -> None:
+        """If only partitions are overwritten, each has the files of one run: as many as that run has there."""
+        if {each.mode for each in self.scenario.publishers} != {"overwrite_partitions"}:
+            return
+        runs = {each.run: each for each in (*self.scenario.publishers, self.scenario.before) if each is not None}
+        found: dict[str, list[str]] = {}
+        for entry in record.entries:
+            for file in entry.files:
+                found.setdefault(partition_of(file.name), []).append(entry.identity)
+        for partition, identities in found.items():
+            owner = runs.get(identities[0])
+            if owner is None:
+                continue
+            expected = sum(f"{partition}/" == owner.partition(number) for number in range(owner.files))
+            if identities != [owner.run] * expected:
+                raise ViolationError(f"partition {partition} holds files of {identities}; expected {expected} of one")
 
     def _was_overwritten_since(self, seen_at: int) -> bool:
         overwriting = {each.run for each in self.scenario.publishers if each.mode == "overwrite"}
@@ -195,7 +226,7 @@ class _Target:
 
     def _check_read(self, actor: Actor) -> None:
         whole = [
-            sorted(content_of(entry.identity, k) for entry in record.entries for k, _ in enumerate(entry.files))
+            sorted(content_of(entry.identity, number_of(file)) for entry in record.entries for file in entry.files)
             for record in self.records
         ]
         if actor.result not in whole:
@@ -227,7 +258,13 @@ class _Target:
 
 
 def names_of(publisher: Publisher) -> list[str]:
-    return [f"{publisher.run}/part-{number}.parquet" for number in range(publisher.files)]
+    """In the exchange."""
+    return [f"{publisher.run}/{publisher.partition(number)}part-{number}.parquet" for number in range(publisher.files)]
+
+
+def number_of(file: PublishedFile) -> int:
+    """Of a file that is published, among those of its run: others may be gone with their partitions."""
+    return int(file.staged.rpartition("part-")[2].partition(".")[0])
 
 
 def _content(publisher: Publisher, number: int) -> bytes:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records import recovery_claim
+from airflow_abs.exchange.records import recovery_claim, tries
 from airflow_abs.exchange.records.recovery_claim import RecoveryClaim, claim_recovery, end_claim
-from airflow_abs.exchange.records.tries import next_attempt
+from airflow_abs.exchange.records.tries import TryRecord, next_attempt, write_try
 from airflow_abs.exchange.storage.locations import Location
+from airflow_abs.exchange.storage.whole_files import write_atomic
 from tests.model.actors import Actor, Clock
 from tests.model.store import ModelFileSystem, ModelStore
 from tests.model.world import ViolationError, World
@@ -19,13 +20,19 @@ Move = Callable[[JobFolder, RecoveryClaim, int, str, float], RecoveryClaim | Non
 
 @dataclass
 class RecoveringScenario:
-    """`recoverers` claim, go on under the next attempt because an input was lost meanwhile, and end."""
+    """`recoverers` claim, go on under the next attempt because an input was lost meanwhile, and end.
+
+    With `restarted`, the producer's try 1 had started over as attempt 1001, and its manifest cannot be read: `known`
+    says which attempt was its last.
+    """
 
     recoverers: int = 2
     kills: int = 0
     sleeps: int = 0
     loses_answers: bool = False
     move: Move = recovery_claim.move_claim
+    restarted: bool = False
+    known: Callable[[JobFolder, str, int], int] = tries.last_attempt
 
     def build(self) -> World:
         return _Lost(self).world()
@@ -40,6 +47,11 @@ class _Lost:
 
     def world(self) -> World:
         self.store.loses_answers = self.scenario.loses_answers
+        if self.scenario.restarted:
+            folder = JobFolder(Location(ModelFileSystem(self.store), "/exchange"), "dag", "run", "job")
+            write_try(folder, "orders", 0, TryRecord(1, "d", 1001, "inputs", "committed", "", self.clock()))
+            write_atomic(folder.result_path("orders", 0, 1001, "hash") / "part-0", b"rows")
+            self.owners[1001] = {"try 1"}
         return World(
             [Actor(f"reader {number}", self._recover) for number in range(self.scenario.recoverers)],
             self.clock,
@@ -52,7 +64,10 @@ class _Lost:
 
     def _recover(self, actor: Actor) -> None:
         folder = JobFolder(Location(ModelFileSystem(self.store, actor), "/exchange"), "dag", "run", "job")
-        claimed = claim_recovery(folder, "orders", 0, decision="d", owner=actor.name, lost_attempt=1, now=self.clock())
+        lost = self.scenario.known(folder, "orders", 0) if self.scenario.restarted else 1
+        claimed = claim_recovery(
+            folder, "orders", 0, decision="d", owner=actor.name, lost_attempt=lost, now=self.clock()
+        )
         if claimed is None:
             return
         self._own(actor, claimed.claim.attempt)

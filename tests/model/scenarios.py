@@ -28,6 +28,17 @@ STORE: dict[str, Any_] = {
     "two tries of one run, and a reader": Scenario(
         [Publisher("a"), Publisher("a")], readers=1, before=OLD, kills=1, sleeps=1
     ),
+    "two runs that overwrite partitions, a reader, files of others": Scenario(
+        [
+            Publisher("a", "overwrite_partitions", files=2, partitions=("1", "2")),
+            Publisher("b", "overwrite_partitions", partitions=("2",)),
+        ],
+        readers=1,
+        before=Publisher("old", files=4, partitions=("1", "2", "3")),
+        foreign_before=1,
+        kills=1,
+        sleeps=2,
+    ),
     "a repeated publication that lost a file": Scenario(
         [Publisher("old", files=2, released=True), Publisher("b", "append")],
         before=OLD,
@@ -47,18 +58,28 @@ STORE: dict[str, Any_] = {
     ),
     "two readers of one lost result": RecoveringScenario(kills=1, sleeps=1),
     "four readers of one lost result; answers are lost": RecoveringScenario(4, kills=2, sleeps=3, loses_answers=True),
+    "two readers of what a try that started over has lost": RecoveringScenario(kills=1, sleeps=1, restarted=True),
     "a run and gc": CleaningScenario(kills=1, sleeps=2),
     "two runs and two gc, no marker yet": CleaningScenario(runs=2, collectors=2, kills=1, sleeps=2, marked=False),
 }
 
 LOCAL: dict[str, Any_] = {
     f"local: {name}, {'swapped' if swaps else 'renamed twice'}": LocalScenario(
-        publishers, readers=1, before=before, kills=1, swaps=swaps, folder=FOLDER
+        publishers, readers=readers, before=before, kills=1, swaps=swaps, folder=FOLDER
     )
     for swaps in (True, False)
-    for name, publishers, before in (
-        ("two runs", [Publisher("a", files=2), Publisher("b")], OLD),
-        ("two that append", [Publisher("a", "append"), Publisher("b", "append")], None),
+    for name, publishers, before, readers in (
+        ("two runs", [Publisher("a", files=2), Publisher("b")], OLD, 1),
+        ("two that append", [Publisher("a", "append"), Publisher("b", "append")], None, 1),
+        (
+            "two that overwrite partitions",  # no reader: a walk through folders is not one step
+            [
+                Publisher("a", "overwrite_partitions", files=2, partitions=("1", "2")),
+                Publisher("b", "overwrite_partitions", partitions=("2",)),
+            ],
+            Publisher("old", files=4, partitions=("1", "2", "3")),
+            0,
+        ),
     )
 }
 

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from airflow_abs.exchange.records.job_history import read_history
 from airflow_abs.operators.release import ReleaseOperator
+from tests.recorded_runs import revenue_run
 
 
 class TaskStates:
@@ -32,3 +37,28 @@ def test_subtasks_that_a_later_decision_dropped_keep_no_data(states: dict[str, A
     release = ReleaseOperator(task_id="release", task_ids=["job.plan"], exchange="/x", job="job", conn_id="spark")
     context: Any = {"dag_run": SimpleNamespace(dag_id="d", run_id="r"), "ti": TaskStates(states)}
     assert release._not_succeeded(context) == unfinished
+
+
+def context_of(dag_id: str, run_id: str) -> Any:
+    run = SimpleNamespace(dag_id=dag_id, run_id=run_id, logical_date=datetime(2026, 1, 5, tzinfo=UTC), run_after=None)
+    return {"dag_run": run}
+
+
+def test_what_became_of_a_run_is_remembered_before_its_data_are_deleted(tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders")
+    run.decide("customers")
+    release = ReleaseOperator(
+        task_id="release", task_ids=["revenue.plan"], exchange=str(tmp_path), job="revenue", conn_id="spark"
+    )
+    release._tell_of_the_run(context_of(run.folder.dag_id, run.folder.run_id))
+    (past,) = read_history(replace(run.folder, run_id="next")).runs
+    assert (past.run_id, past.date) == (run.folder.run_id, "2026-01-05T00:00:00+00:00")
+    assert [(region.name, region.is_whole) for region in past.regions] == [("orders", True), ("customers", False)]
+
+
+def test_a_run_that_was_never_planned_leaves_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    release = ReleaseOperator(task_id="release", task_ids=[], exchange=str(tmp_path), job="revenue", conn_id="spark")
+    release._tell_of_the_run(context_of("dag", "run"))
+    assert "no metrics of this run, and nothing for the job's history" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
 from airflow_abs.plugins.page_text import plan_page
 from airflow_abs.plugins.run_reader import RunReader
 from tests.file_reads import record_reads
-from tests.plugins.pages import wait_for
+from tests.plugins.pages import texts, wait_for
 from tests.recorded_runs import RecordedRun, chain_run, revenue_run
 
 START = datetime(2026, 1, 4, 1, 0, tzinfo=UTC)
@@ -114,6 +115,37 @@ def test_a_thousand_subtasks_are_read_once_and_drawn(
         assert drawn is not None
         (screenshots / "thousand-subtasks.json").write_text(json.dumps({"drawn_ms": drawn}))
         browser.get_log("browser")  # there is no Airflow here to give the log of the failed one
+
+
+def test_predictions_are_drawn_beside_what_came(browser: Any, reader: RunReader, tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    told = run.plan.to_json() | {
+        "usual": {"orders": {"median": 800, "least": 700, "most": 900, "days": 5, "weekday": "Monday"}},
+        "predictions": {"orders": {"seconds": 2.0, "input_bytes": 4000, "output_bytes": 2000, "from_history": True}},
+    }
+    write_json(run.folder.plan_path, told)
+    run.run("orders")
+    shown = read(reader, run, tmp_path, instances(run), "success")
+    days = [
+        {"parallelism": 4, "bytes_in": 4000, "seconds": 6.0, "predicted_seconds": 8.0},
+        {"parallelism": 4, "bytes_in": 4000, "seconds": 2.55, "predicted_seconds": 2.0},
+    ]
+    history = [
+        {**facts("success").to_json(), "run_id": name, "jobs": {"revenue": {"orders": day}}}
+        for name, day in zip(("before", "run"), days, strict=True)
+    ]
+    with _Served(shown, history) as address:
+        browser.get(address)
+        wait_for(browser, "document.querySelector('.took')")
+        assert [title.split(": ")[1] for title in texts(browser, ".took title")] == [
+            "6.0 s, predicted 8.0 s",
+            "2.5 s, predicted 2.0 s",
+        ]
+        card = " ".join(texts(browser, "[data-region=orders] .facts div"))
+        assert "predicted2.0 s, 2.0 KiB" in card
+        strange = "orders is 5.0 times its Monday median: 3.9 KiB instead of 800 B (5 Mondays: 700 B to 900 B)"
+        assert f"⚠ {strange}" in texts(browser, "[data-region=orders] .chip.warn")
+        browser.get_log("browser")
 
 
 def test_a_strip_is_drawn_once_and_stays(browser: Any, reader: RunReader, tmp_path: Path) -> None:

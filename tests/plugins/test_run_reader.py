@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from airflow_abs.core.durability.prediction import RegionHistory, RunHistory
+from airflow_abs.exchange.records.job_history import remember_run
 from airflow_abs.plugins import run_reader
 from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
 from airflow_abs.plugins.run_reader import RunReader
@@ -93,3 +95,15 @@ def test_history_tells_fan_out_and_bytes_of_what_was_decided(tmp_path: Path) -> 
     revenue_run(tmp_path).run("orders")
     (told,) = RunReader(Path).read_history([OVER], {OVER.run_id: {"revenue": str(tmp_path), "other": None}})
     assert told["jobs"] == {"revenue": {"orders": {"parallelism": 4, "bytes_in": 4000}}}
+
+
+def test_history_tells_seconds_and_what_was_predicted_of_runs_that_are_over(tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders")
+    whole = RegionHistory(("orders",), 4000, 1000, 10, 6.5, predicted_seconds=5.0)
+    broken = RegionHistory(("customers",), 700, 100, 1, 9.9, is_whole=False)
+    remember_run(run.folder, RunHistory(1.0, (whole, broken), OVER.run_id))
+    (told,) = RunReader(Path).read_history([OVER], {OVER.run_id: {"revenue": str(tmp_path)}})
+    assert told["jobs"]["revenue"] == {
+        "orders": {"parallelism": 4, "bytes_in": 4000, "seconds": 6.5, "predicted_seconds": 5.0}
+    }

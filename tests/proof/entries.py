@@ -46,7 +46,8 @@ def source(table: str) -> Input:
 class Entry:
     """`safe`: run in parts on rows that lie as `inputs` say, does it give plain Spark's rows of the whole?
 
-    `check` replaces the comparison with plain Spark's rows where Spark itself does not promise any.
+    `min_parallelism` is its job's. `check` replaces the comparison with plain Spark's rows where Spark itself does not
+    promise any.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Entry:
     safe: bool
     why: str = ""
     check: Check | None = None
+    min_parallelism: int = 1
 
     def edges(self, consumer: str) -> list[JobEdge]:
         return [
@@ -83,9 +85,16 @@ class Family:
         self._add(Entry(name, self.name, transform, inputs, True, why, check))
 
     def unsafe(
-        self, name: str, transform: Callable[..., Any], why: str, *, check: Check | None = None, **inputs: Input
+        self,
+        name: str,
+        transform: Callable[..., Any],
+        why: str,
+        *,
+        check: Check | None = None,
+        min_parallelism: int = 1,
+        **inputs: Input,
     ) -> None:
-        self._add(Entry(name, self.name, transform, inputs, False, why, check))
+        self._add(Entry(name, self.name, transform, inputs, False, why, check, min_parallelism))
 
     def _add(self, entry: Entry) -> None:
         assert entry.name.isidentifier(), entry.name

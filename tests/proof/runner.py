@@ -98,7 +98,8 @@ class Bench:
         """
         graph, programs = self._declare([entry])
         with open_session(self.endpoint) as session:
-            prove_vertices(session, graph, compile_vertices(session, graph, programs))
+            compiled = compile_vertices(session, graph, programs)
+            prove_vertices(session, graph, compiled, min_parallelism=entry.min_parallelism)
 
     def plan(self, run_id: str, entries: Sequence[Entry]) -> JobRun:
         """One job of all these entries, each a vertex that nobody reads."""

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from airflow_abs.demo.run import run_day
 from airflow_abs.demo.run_report import RunReport
 from airflow_abs.demo.services import AirflowServices, example_environment
 from tests.replayed import assert_all_replayed
+from tests.services.watched_run import StartRun, WatchedRun
 from tests.standalone import RUN_CONNECTION, Standalone, choose_ports
 
 DAYS = (date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3))
@@ -90,3 +91,23 @@ def daily_runs(airflow: AirflowServices, folder: Path, days: tuple[date, ...]) -
     """The first example DAG on each of the days, one after the other."""
     airflow.api.wait_for_dag("daily_revenue", DAG_SECONDS)
     return tuple(run_day("daily_revenue", day, folder, airflow.api, Terminal()) for day in days)
+
+
+@pytest.fixture(scope="package")
+def start_run(airflow: AirflowServices, days: tuple[date, ...]) -> StartRun:
+    """Trigger a DAG for one of the days, as its schedule would at the end of that day."""
+
+    def start(dag_id: str, day: int) -> WatchedRun:
+        airflow.api.wait_for_dag(dag_id, DAG_SECONDS)
+        end = days[day] + timedelta(days=1)
+        logical_date = datetime(end.year, end.month, end.day, tzinfo=UTC)
+        return WatchedRun(airflow, dag_id, airflow.api.trigger_run(dag_id, logical_date, run_id=f"day-{day}"))
+
+    return start
+
+
+@pytest.fixture(scope="package")
+def finished(airflow: AirflowServices, daily_runs: tuple[RunReport, ...]) -> WatchedRun:
+    """The example DAG on its day with a hot customer, after two days of fewer orders."""
+    assert [run.problem for run in daily_runs] == [None] * 3
+    return WatchedRun(airflow, "daily_revenue", daily_runs[2].run_id)

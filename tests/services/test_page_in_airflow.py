@@ -6,73 +6,25 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from airflow_abs.demo.run_report import RunReport
-from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.replayed import replay_run
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.runs.run_view import RunView
 from tests.plugins.pages import WAIT, texts, wait_for
 from tests.recorded_runs import wide_run
+from tests.services.watched_run import StartRun, WatchedRun
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 FRAME = "iframe[title='Adaptive plan']"
-SECONDS = 500.0
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedRun:
-    """One DAG run; `plan` is the address of its tab, `page` that of the page in it."""
-
-    airflow: AirflowServices
-    dag_id: str
-    run_id: str
-
-    @property
-    def plan(self) -> str:
-        return f"{self.airflow.url}/dags/{self.dag_id}/runs/{self.run_id}/plugin/adaptive-plan"
-
-    @property
-    def page(self) -> str:
-        return f"{self.airflow.url}/adaptive_spark/plan?dag_id={self.dag_id}&run_id={self.run_id}"
-
-    def wait(self) -> str:
-        return self.airflow.api.wait_for_run(self.dag_id, self.run_id, SECONDS)
-
-
-StartRun = Callable[[str, int], WatchedRun]
-
-
-@pytest.fixture(scope="package")
-def start_run(airflow: AirflowServices, days: tuple[date, ...]) -> StartRun:
-    """Trigger a DAG for one of the days, as its schedule would at the end of that day."""
-
-    def start(dag_id: str, day: int) -> WatchedRun:
-        airflow.api.wait_for_dag(dag_id, SECONDS)
-        end = days[day] + timedelta(days=1)
-        logical_date = datetime(end.year, end.month, end.day, tzinfo=UTC)
-        return WatchedRun(airflow, dag_id, airflow.api.trigger_run(dag_id, logical_date, run_id=f"day-{day}"))
-
-    return start
-
-
-@pytest.fixture(scope="package")
-def finished(airflow: AirflowServices, daily_runs: tuple[RunReport, ...]) -> WatchedRun:
-    """The example DAG on its day with a hot customer, after two days of fewer orders."""
-    assert [run.problem for run in daily_runs] == [None] * 3
-    return WatchedRun(airflow, "daily_revenue", daily_runs[2].run_id)
 
 
 def copy_run(
@@ -298,66 +250,3 @@ def test_a_thousand_subtasks_come_through_the_api_server(
         "return { answered_ms: run.responseEnd - run.startTime, drawn_ms: drawn.startTime }"
     )
     (screenshots / "thousand-in-airflow.json").write_text(json.dumps(figures))
-
-
-ROUTES = ("plan", "api/run", "api/history")
-
-
-def ask(airflow: AirflowServices, route: str, query: str, *, token: str | None = None) -> httpx.Response:
-    """One request; of this Airflow, which makes everybody its admin, unless a token is given."""
-    own = token or httpx.get(f"{airflow.url}/auth/token", trust_env=False).json()["access_token"]
-    headers = {"Authorization": f"Bearer {own}"}
-    return httpx.get(f"{airflow.url}/adaptive_spark/{route}?{query}", headers=headers, trust_env=False, timeout=120)
-
-
-@pytest.mark.parametrize("route", ROUTES)
-def test_no_route_gives_anything_to_who_may_not_see_the_dag(route: str, finished: WatchedRun) -> None:
-    airflow, known = finished.airflow, f"run_id={finished.run_id}"
-    refusals = {
-        "forged": (ask(airflow, route, f"dag_id=daily_revenue&{known}", token="forged"), 403),
-        "no right": (ask(airflow, route, f"dag_id=secret&{known}"), 403),
-        "no right, second of two": (ask(airflow, route, f"dag_id=daily_revenue&dag_id=secret&{known}"), 403),
-        "unknown DAG": (ask(airflow, route, f"dag_id=nothing&{known}"), 404),
-        "unknown run": (ask(airflow, route, "dag_id=daily_revenue&run_id=nothing"), 404),
-        "all DAGs": (ask(airflow, route, f"dag_id=~&{known}"), 404),
-        "no DAG": (ask(airflow, route, known), 404),
-    }
-    assert {name: answer.status_code for name, (answer, _) in refusals.items()} == {
-        name: status for name, (_, status) in refusals.items()
-    }
-    for answer, _ in refusals.values():
-        assert "subtask" not in answer.text
-        assert "exchange" not in answer.text
-    hidden_last = ask(airflow, route, f"dag_id=secret&dag_id=daily_revenue&{known}")
-    assert hidden_last.status_code == 200
-    assert "secret" not in hidden_last.text
-
-
-def test_refusals_are_pages_for_people(browser: Any, finished: WatchedRun) -> None:
-    browser.get(finished.airflow.url)
-    wait_for(browser, "document.readyState === 'complete'")
-    for query, title, detail in (
-        ("dag_id=secret&run_id=x", "Not allowed (403)", "You may not see this DAG's runs."),
-        ("dag_id=<b>x</b>&run_id=x", "Not found (404)", "There is no DAG '<b>x</b>'."),
-    ):
-        browser.get(f"{finished.airflow.url}/adaptive_spark/plan?{query}")
-        assert texts(browser, "h1") == [title]
-        assert detail in texts(browser, "main p")[0]
-    browser.get_log("browser")  # the browser notes the two refusals themselves
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_nothing_can_be_written(method: str, finished: WatchedRun) -> None:
-    for route in ROUTES:
-        address = f"{finished.airflow.url}/adaptive_spark/{route}?dag_id=daily_revenue&run_id={finished.run_id}"
-        assert httpx.request(method, address, trust_env=False, timeout=120).status_code == 405
-
-
-def test_the_page_loads_nothing_from_elsewhere(finished: WatchedRun) -> None:
-    answer = ask(finished.airflow, "plan", f"dag_id=daily_revenue&run_id={finished.run_id}")
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
-    assert [part for part in answer.text.split('"') if part.startswith(("http:", "https:", "//"))] == [
-        "http://www.w3.org/2000/svg"
-    ]
-    for unsafe in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
-        assert unsafe not in answer.text

@@ -10,7 +10,6 @@ import pytest
 from airflow.sdk import DAG, task
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
-from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
@@ -152,23 +151,6 @@ def test_airflow_knows_the_decorator() -> None:
     assert task.adaptive_spark is adaptive_spark_task
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"exchange": ""}, "no exchange is set; give AdaptiveSparkJob(exchange="),
-        ({"target_bytes": 0}, "target_bytes is 0; expected a size of at least 1 byte, such as 268435456 or '256MB'"),
-        ({"target_bytes": "many"}, "target_bytes is 'many'; expected a size"),
-        ({"min_parallelism": 9, "max_parallelism": 4}, "min_parallelism is 9, above max_parallelism 4"),
-        ({"max_parallelism": 0}, "max_parallelism is 0; expected an integer of at least 1"),
-        ({"strategy": "best"}, "strategy is 'best'; expected 'balanced' or 'power_of_two'"),
-    ],
-)
-def test_a_setting_that_makes_no_sense_says_what_is_expected(options: dict[str, Any], message: str) -> None:
-    with new_dag(), pytest.raises(InvalidValueError) as caught:
-        new_job(**options)
-    assert str(caught.value).startswith(message)
-
-
 def test_job_arguments_win_over_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__ADAPTIVE_SPARK__TARGET_BYTES", "256MB")
     monkeypatch.setenv("AIRFLOW__ADAPTIVE_SPARK__MAX_PARALLELISM", "16")
@@ -179,119 +161,16 @@ def test_job_arguments_win_over_the_configuration(monkeypatch: pytest.MonkeyPatc
     assert (options["target_bytes"], options["max_parallelism"]) == (256 * 1024 * 1024, 8)
 
 
-def source(**options: Any) -> AdaptiveSparkOperator:
-    return AdaptiveSparkOperator(**{"task_id": "orders", "source": Files("/lake/orders"), **options})
-
-
-@pytest.mark.parametrize(
-    ("declare", "message"),
-    [
-        (
-            lambda: source(transform=joins),
-            "vertex 'orders': joins(orders, customers, day) does not match inputs ['source'] and transform_kwargs []: "
-            "parameters without a value: customers",
-        ),
-        (
-            lambda: source(transform=passes, transform_kwargs={"year": 1}),
-            "vertex 'orders': passes(orders) does not match inputs ['source'] and transform_kwargs ['year']: not a "
-            "parameter: year",
-        ),
-        (
-            lambda: source(transform="passes"),
-            "vertex 'orders': the transform is 'passes'; expected a function of DataFrames",
-        ),
-        (
-            lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": source()}, transform=passes),
-            "vertex 'b': input 'orders' does not say how rows reach it; expected orders.hash(...), .broadcast(), "
-            ".rescale(), .rebalance() or .forward()",
-        ),
-        (
-            lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": "orders"}, transform=passes),
-            "vertex 'b': input 'orders' is 'orders'; expected an edge of another vertex, such as "
-            "orders.hash('customer_id')",
-        ),
-        (
-            lambda: AdaptiveSparkOperator(
-                task_id="b", source=Files("/x"), inputs={"source": source().broadcast()}, transform=passes
-            ),
-            "vertex 'b': the input name 'source' is its own source's; rename the input",
-        ),
-        (
-            lambda: AdaptiveSparkOperator(
-                task_id="b", inputs={"x": source().broadcast(), "y": source(task_id="o2").broadcast()}
-            ),
-            "vertex 'b': it has no transform and 2 inputs; only exactly one input, without transform_kwargs, can be "
-            "passed on as it is",
-        ),
-        (
-            lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": source().hash()}, transform=passes),
-            "vertex 'b': input 'orders' is hash() without keys; name at least one column, or use rescale() or "
-            "rebalance()",
-        ),
-        (lambda: [source(), source()], "vertex 'orders': declared 2 times; give each its own task_id"),
-        (
-            lambda: source(max_parallelism=2000),
-            "vertex 'orders': max_parallelism 2000 exceeds Airflow's [core] max_map_length 1024; lower it or raise the "
-            "limit",
-        ),
-        (
-            lambda: AdaptiveSparkOperator(
-                task_id="b", inputs={"orders": source(retries=1).forward()}, transform=passes, retries=2
-            ),
-            "vertex 'b': retries=2 contradicts retries=1 of another vertex of region 'b', and they are "
-            "one Airflow task; "
-            "set it once",
-        ),
-        (lambda: None, "the job has no vertex; declare at least one AdaptiveSparkOperator inside it"),
-    ],
-)
-def test_a_mistake_in_a_dag_file_says_who_what_and_what_to_do(declare: Any, message: str) -> None:
-    with new_dag(), pytest.raises(JobGraphError) as caught:
-        with new_job():
-            declare()
-    assert str(caught.value) == message
-
-
-def test_a_vertex_outside_of_a_job_is_refused() -> None:
-    with new_dag(), pytest.raises(JobGraphError) as caught:
-        source()
-    assert str(caught.value) == (
-        "vertex 'orders': declared outside of a job; put it inside `with AdaptiveSparkJob(...)`"
-    )
-
-
-def test_a_job_inside_a_job_is_refused() -> None:
-    with new_dag(), pytest.raises(JobGraphError, match="declared inside another job"):
-        with new_job():
-            source()
-            with AdaptiveSparkJob("inner", exchange="file:///exchange"):
-                pass
-
-
-def test_an_edge_of_another_job_is_refused() -> None:
-    with new_dag():
-        with new_job():
-            orders = source()
-        with pytest.raises(JobGraphError, match=r"is not a vertex of this job|of another job"):
-            with AdaptiveSparkJob("second", exchange="file:///exchange"):
-                AdaptiveSparkOperator(task_id="b", inputs={"orders": orders.broadcast()}, transform=passes)
-
-
-def test_unknown_formats_and_modes_are_refused() -> None:
-    with pytest.raises(ValueError, match="format is 'xml'; expected one of parquet, csv, json, orc"):
-        Files("/x", format="xml")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="mode is 'merge'; expected one of overwrite, append, error"):
-        Files("/x", mode="merge")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the path is empty"):
-        Files("")
-
-
 IN_A_NEW_PROCESS = """
 import json, sys
 from airflow.dag_processing.dagbag import DagBag
 from airflow.serialization.serialized_objects import DagSerialization
+
+
 bag = DagBag(sys.argv[1])
 assert not bag.import_errors, bag.import_errors
+
+
 dags = {name: DagSerialization.to_dict(dag) for name, dag in sorted(bag.dags.items())}
 for serialised in dags.values():
     DagSerialization.from_dict(serialised)
@@ -299,6 +178,7 @@ print(json.dumps(dags, sort_keys=True))
 """
 
 
+@pytest.mark.slow
 def test_the_serialised_form_of_the_example_dags_is_the_same_in_two_processes(airflow_environment: Any) -> None:
     first, second = (
         subprocess.run(

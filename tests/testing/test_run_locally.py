@@ -52,7 +52,7 @@ def job() -> Any:
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
 
     with DAG("daily_revenue", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=UTC)):
-        with AdaptiveSparkJob("revenue", exchange="s3://scratch/exchange", fuse_below="1GB") as revenue:
+        with AdaptiveSparkJob("revenue", exchange="s3://scratch/exchange", durability="auto") as revenue:
             orders = AdaptiveSparkOperator(
                 task_id="orders",
                 source=Files(
@@ -99,7 +99,7 @@ def test_without_a_parallelism_the_small_day_is_decided_as_on_any_day(
 ) -> None:
     run = run_locally(job, None, INPUTS, endpoint=connect_server, logical_date=datetime(2026, 1, 3, tzinfo=UTC))
     assert {vertex.decision.parallelism for vertex in run.values()} == {1}
-    assert "fused" in run["by_region"].decision.reason
+    assert "one Spark operation" in run["by_region"].decision.reason
 
 
 def test_a_job_is_the_same_at_any_parallelism(connect_server: ConnectEndpoint, job: Any) -> None:

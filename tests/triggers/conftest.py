@@ -7,15 +7,25 @@ from typing import Any
 import pytest
 
 
+class Supervisor:
+    """In the place of the triggerer's: notes what would be stored as XCom."""
+
+    def __init__(self) -> None:
+        self.pushed: dict[str, Any] = {}
+
+    def send(self, message: Any) -> None:
+        place = message.model_dump(include={"dag_id", "run_id", "task_id", "map_index"})
+        self.pushed[message.key] = (message.value, {**place, "_mapped_length": message.mapped_length})
+
+    async def asend(self, message: Any) -> None:
+        self.send(message)
+
+
 @pytest.fixture
 def pushed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What would be pushed as XCom: value and place by key. No Airflow answers here."""
-    from airflow.sdk.execution_time.xcom import XCom
+    from airflow.sdk.execution_time import task_runner
 
-    values: dict[str, Any] = {}
-
-    async def aset(key: str, value: Any, **place: Any) -> None:
-        values[key] = (value, place)
-
-    monkeypatch.setattr(XCom, "aset", aset)
-    return values
+    supervisor = Supervisor()
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", supervisor, raising=False)
+    return supervisor.pushed

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
+from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
 from airflow_abs.triggers.time_limit import TimeIsUpError, run_within
 from tests.operators.test_run_subtask import subtask_operator
+from tests.triggers.test_taken_over import RUN
 
 
 async def time_out_in_the_storage() -> None:
@@ -33,6 +36,34 @@ def test_a_timeout_of_the_storage_is_not_the_limits(seconds: float | None) -> No
 def test_the_limit_itself_is_told() -> None:
     with pytest.raises(TimeIsUpError):
         asyncio.run(run_within(0.01, wait_for_ever()))
+
+
+@pytest.mark.parametrize("deadline", [None, 4_000_000_000.0])
+def test_a_trigger_blames_no_limit_and_leaves_spark_alone_when_the_storage_times_out(
+    deadline: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(self: SubtaskRun) -> None:
+        await time_out_in_the_storage()
+
+    interrupted = AsyncMock()
+    monkeypatch.setattr(SubtaskRun, "run", run)
+    monkeypatch.setattr(SubtaskRun, "interrupt", interrupted)
+    event = asyncio.run(SubtaskTrigger(deadline=deadline, **RUN).end())
+    assert event.payload["error"]["exchange"]["type"] == "ExchangeUnreachableError"
+    assert "did not answer in time (TimeoutError: " in event.payload["error"]["exchange"]["message"]
+    interrupted.assert_not_awaited()
+
+
+def test_a_trigger_past_its_deadline_interrupts_spark_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run(self: SubtaskRun) -> None:
+        await wait_for_ever()
+
+    interrupted = AsyncMock()
+    monkeypatch.setattr(SubtaskRun, "run", run)
+    monkeypatch.setattr(SubtaskRun, "interrupt", interrupted)
+    event = asyncio.run(SubtaskTrigger(deadline=1.0, **RUN).end())
+    assert "ran longer than its execution_timeout" in str(event.payload["error"]["spark"])
+    interrupted.assert_awaited_once()
 
 
 @pytest.mark.parametrize("deferrable", [True, False])

@@ -69,16 +69,19 @@ def _describe_region(region: RegionView, *, every_subtask: bool) -> list[Block]:
     decision = region.decision
     if decision is None:
         lines = [f"{region.title}: not decided yet, at most {format_count(region.planned.subpartitions, 'subtask')}"]
-        return [*lines, *_edge_lines(region.edges), *_problems(region)]
+        return [*lines, *_edge_lines(region.edges), *_durability(region), *_expected(region), *_problems(region)]
     blocks: list[Block] = [f"{region.title}: {decision.reason}"]
     blocks.append(
         f"  rule {decision.rule}, target {format_bytes(decision.options.target_bytes)}, {decision.options.bounds}"
     )
     blocks += [f"  bound {clamp}" for clamp in decision.clamps]
-    keys = {edge.name: f", by {', '.join(edge.keys)}" for edge in region.edges if edge.keys}
+    blocks += [f"  strange: {line}" for line in region.strange]
+    blocks += _durability(region)
+    declared = [edge for edge in region.edges if edge.keys and not edge.inferred]
+    keys = {edge.name: f", by {', '.join(edge.keys)}" for edge in declared}
     blocks += [f"  {entry}{keys.get(entry.name, '')}" for entry in decision.inputs]
     blocks += [f"  writes {sink.files.path}" for sink in region.planned.sinks]
-    blocks += _skew(region)
+    blocks += [*_expected(region), *_prediction(region), *_skew(region)]
     shown = region.subtasks if every_subtask else region.subtasks[:SHOWN_SUBTASKS]
     blocks.append(Table(_SUBTASK_COLUMNS, [_subtask_row(subtask) for subtask in shown]))
     if hidden := len(region.subtasks) - len(shown):
@@ -93,6 +96,28 @@ def _edge_lines(edges: Sequence[EdgeView]) -> list[str]:
     ]
 
 
+def _expected(region: RegionView) -> list[str]:
+    """What came of the expectations so far; before that, what they are."""
+    told = {(verdict.vertex, verdict.expectation.name) for verdict in region.verdicts}
+    waiting = [
+        f"  {vertex} expects {entry.name} ({entry.what})"
+        for vertex, entry in region.expectations
+        if (vertex, entry.name) not in told
+    ]
+    return [*(f"  {verdict}" for verdict in region.verdicts), *waiting]
+
+
+def _prediction(region: RegionView) -> list[str]:
+    """One line: what was predicted, and what came."""
+    if (predicted := region.predicted) is None:
+        return []
+    source = "earlier runs" if predicted.from_history else "the defaults"
+    came = f"; took {_seconds(region.took)} s" if region.took is not None else ""
+    wrote = f" and wrote {format_bytes(region.bytes_out)}" if came and region.bytes_out is not None else ""
+    said = f"{_seconds(predicted.seconds)} s and {format_bytes(predicted.output_bytes)}"
+    return [f"  predicted {said} from {source}{came}{wrote}"]
+
+
 def _skew(region: RegionView) -> list[str]:
     """One line, if one subpartition is far above the mean: no cut can help there."""
     sizes = region.bytes_by_subpartition
@@ -105,6 +130,10 @@ def _skew(region: RegionView) -> list[str]:
         return []
     size = format_bytes(sizes[largest])
     return [f"  skew: subpartition {largest} holds {size}, {over:.1f} times the mean of the {len(held)} that hold any"]
+
+
+def _durability(region: RegionView) -> list[str]:
+    return [f"  edge {line}" for line in region.durability]
 
 
 def _problems(region: RegionView) -> list[str]:

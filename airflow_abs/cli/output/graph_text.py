@@ -34,9 +34,8 @@ def job_to_dot(name: str, graph: JobGraph) -> str:
         lines += [f"    {_quote(vertex)};" for vertex in region.vertices]
         lines.append("  }")
     for edge in graph.edges:
-        keys = f"({', '.join(edge.keys)})" if edge.keys else ""
         style = "solid" if graph.crosses_regions(edge) else "dashed"
-        label = _quote(f"{edge.partitioning}{keys}")
+        label = _quote(edge.how)
         lines.append(f"  {_quote(edge.producer)} -> {_quote(edge.consumer)} [label={label}, style={style}];")
     return _digraph(name, lines)
 
@@ -49,6 +48,11 @@ def job_lines(graph: JobGraph) -> list[str]:
         lines += [f"       reads the source of {name}" for name in region.vertices if graph.vertex(name).has_source]
         lines += [f"       {edge}" for edge in region.inputs]
         lines += [f"       {edge} inside one Spark plan" for edge in region.inner]
+        lines += [
+            f"       expects {', '.join(expected)} of {name}"
+            for name in region.vertices
+            if (expected := graph.vertex(name).expectations)
+        ]
         lines += [f"       publishes the sink of {name}" for name in region.vertices if graph.vertex(name).has_sink]
     return lines
 

@@ -44,6 +44,11 @@ def complete_reason(
     return f"{verdict.reason} -> {'; '.join([format_count(verdict.parallelism, 'subtask'), *notes])}"
 
 
+def say_inferred(reason: str, inputs: Mapping[str, str | None]) -> str:
+    """Add how rows reach the region where nobody declared it; `inputs` as `BlockingInput.inferred`, by name."""
+    return "; ".join([reason, *(f"{name} by {how}" for name, how in inputs.items() if how is not None)])
+
+
 def _describe_hot(parts: Sequence[HotPart]) -> str:
     return f"subpartition {parts[0].subpartition} of {parts[0].input} is hot and shared by {len(parts)}"
 

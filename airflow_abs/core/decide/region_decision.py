@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from airflow_abs.core.decide.decision import Clamp, Decision
-from airflow_abs.core.decide.decision_reason import complete_reason
+from airflow_abs.core.decide.decision_reason import complete_reason, say_inferred
 from airflow_abs.core.decide.file_ranges import deal_out_files, from_cuts, to_cuts
 from airflow_abs.core.decide.hot_subpartitions import HotPart, split_hot_subpartitions
 from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes, split_by_count
@@ -211,19 +211,20 @@ def decide_region(
     reads += [(_only(part), part.bytes, part) for part in parts]
     files = known.files
     subtasks = _assign(known, files, reads or [(None, 0, None)] * verdict.parallelism)
+    reason = complete_reason(
+        verdict,
+        sizes,
+        files,
+        {source.name: source.split_bytes for source in known.sources},
+        parts,
+        largest=max(subtask.bytes for subtask in subtasks),
+        target_bytes=options.target_bytes,
+    )
     return RegionDecision(
         region=region,
         parallelism=verdict.parallelism,
         rule=verdict.rule,
-        reason=complete_reason(
-            verdict,
-            sizes,
-            files,
-            {source.name: source.split_bytes for source in known.sources},
-            parts,
-            largest=max(subtask.bytes for subtask in subtasks),
-            target_bytes=options.target_bytes,
-        ),
+        reason=say_inferred(reason, {entry.name: entry.inferred for entry in known.blocking}),
         clamps=verdict.clamps,
         options=options,
         inputs=(*map(InputSummary.of_input, known.blocking), *map(InputSummary.of_source, known.sources)),

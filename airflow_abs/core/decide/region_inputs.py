@@ -1,13 +1,15 @@
-"""What is known when a region is decided: its measured inputs, its sources' splits, its options."""
+"""What is known when a region is decided: measured inputs, splits of sources, options, and the bounds of its number."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any, Literal
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple
 
 from airflow_abs.core.checks import check_int, check_rectangle, check_sizes
+from airflow_abs.core.decide.file_ranges import count_filled
 from airflow_abs.core.decide.parallelism import Bounds
 from airflow_abs.core.decide.ranges import check_same_length
 from airflow_abs.core.errors import InvalidValueError
@@ -23,11 +25,13 @@ class BlockingInput:
 
     `bytes_by_partition[producer subtask][subpartition]` are bytes; a broadcast result has one subpartition. Those of a
     rescale input are `[producer subtask][file]`, and every subtask may have written another number of files.
+    `inferred` is how its rows are dealt out, if `plan` found that out: ``hash(customer_id), inferred``.
     """
 
     name: str
     partitioning: Partitioning
     bytes_by_partition: Sequence[Sequence[int]]
+    inferred: str | None = None
 
     def __post_init__(self) -> None:
         if not self.bytes_by_partition or not (self.is_rescale or len(self.bytes_by_partition[0])):
@@ -43,6 +47,8 @@ class BlockingInput:
                 raise InvalidValueError(
                     f"input {self.name!r}: forward edges stay inside a region, expected a blocking one"
                 )
+            case Partitioning.INFERRED:
+                raise InvalidValueError(f"input {self.name!r}: plan has not named its edge, expected what it inferred")
             case Partitioning.BROADCAST if self.subpartitions != 1:
                 raise InvalidValueError(
                     f"input {self.name!r}: expected 1 subpartition of a broadcast result, found {self.subpartitions}"
@@ -77,10 +83,15 @@ class BlockingInput:
 
 @dataclass(frozen=True, slots=True)
 class SourceInput:
-    """One external source: bytes per split (a file, as a rule)."""
+    """One external source: bytes per split (a file, as a rule).
+
+    `partitions_read`, of a source of which some are left out, are how many of its partitions these splits are, of how
+    many.
+    """
 
     name: str
     split_bytes: Sequence[int]
+    partitions_read: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         check_sizes(f"source {self.name!r}", self.split_bytes)
@@ -90,7 +101,7 @@ class SourceInput:
 class InputSummary:
     """One input in numbers. `kind` is its partitioning or `source`; `parts` are producer subtasks or splits.
 
-    `files` are those of all producer subtasks of a rescale input, None for other kinds.
+    `files` are those of all producer subtasks of a rescale input, None for other kinds; `inferred` as in its input.
     """
 
     name: str
@@ -99,6 +110,7 @@ class InputSummary:
     parts: int
     subpartitions: int | None = None
     files: int | None = None
+    inferred: str | None = None
 
     @classmethod
     def of_input(cls, entry: BlockingInput) -> InputSummary:
@@ -106,8 +118,8 @@ class InputSummary:
         rows = entry.bytes_by_partition
         kind, size = entry.partitioning.value, sum(map(sum, rows))
         if entry.is_rescale:
-            return cls(entry.name, kind, size, len(rows), files=len(entry.file_bytes))
-        return cls(entry.name, kind, size, len(rows), entry.subpartitions)
+            return cls(entry.name, kind, size, len(rows), files=len(entry.file_bytes), inferred=entry.inferred)
+        return cls(entry.name, kind, size, len(rows), entry.subpartitions, inferred=entry.inferred)
 
     @classmethod
     def of_source(cls, source: SourceInput) -> InputSummary:
@@ -115,8 +127,10 @@ class InputSummary:
         return cls(source.name, "source", sum(source.split_bytes), len(source.split_bytes))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; `files` only where they are, so that a decision made before they were known stays the same."""
-        return {name: value for name, value in asdict(self).items() if name != "files" or value is not None}
+        """Plain values; `files` and `inferred` only where they are: a decision made before they were known stays the
+        same."""
+        later = ("files", "inferred")
+        return {name: value for name, value in asdict(self).items() if name not in later or value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> InputSummary:
@@ -125,16 +139,16 @@ class InputSummary:
 
     def __str__(self) -> str:
         size = format_bytes(self.bytes)
-        producers = f"from {format_count(self.parts, 'subtask')}"
+        producers, how = f"from {format_count(self.parts, 'subtask')}", self.inferred or self.kind
         match self.kind:
             case "source":
                 return f"source {self.name}: {size} in {format_count(self.parts, 'split')}"
             case "broadcast":
-                return f"input {self.name} (broadcast): {size}, read whole by every subtask"
+                return f"input {self.name} ({how}): {size}, read whole by every subtask"
             case "rescale":
-                return f"input {self.name} (rescale): {size} {producers} in {format_count(self.files or 0, 'file')}"
+                return f"input {self.name} ({how}): {size} {producers} in {format_count(self.files or 0, 'file')}"
         place = format_count(self.subpartitions or 0, "subpartition")
-        return f"input {self.name} ({self.kind}): {size} {producers} in {place}"
+        return f"input {self.name} ({how}): {size} {producers} in {place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +230,37 @@ class RegionInputs:
     def bytes_by_subpartition(self) -> list[int]:
         """Bytes per subpartition over all partitioned inputs; [] if there are none."""
         return list(map(sum, zip(*(entry.bytes_by_subpartition() for entry in self.partitioned), strict=True)))
+
+
+class NamedBound(NamedTuple):
+    """A number of subtasks that a region must not exceed, or with `lower` not fall below. `name` is for its `Clamp`."""
+
+    name: str
+    subtasks: int
+    lower: bool = False
+
+
+def list_bounds(
+    inputs: RegionInputs, options: RegionOptions, subpartitions: int, hot_parts: int = 0
+) -> list[NamedBound]:
+    """All that bounds the number which the bytes ask for, in the order in which it applies: the last one wins.
+
+    `subpartitions` are those that are cut into ranges; beside them, `hot_parts` subtasks read the hot ones.
+    """
+    return [
+        NamedBound("min_parallelism", options.min_parallelism, lower=True),
+        NamedBound("max_parallelism", options.max_parallelism),
+        *(NamedBound(name, most + hot_parts) for name, most in most_useful(inputs, subpartitions)),
+    ]
+
+
+def most_useful(inputs: RegionInputs, subpartitions: int) -> list[tuple[str, int]]:
+    """Beyond this number some subtasks would have nothing of their own to read."""
+    if subpartitions:
+        return [("number of subpartitions", subpartitions)]
+    found = [("number of splits", len(source.split_bytes)) for source in inputs.sources]
+    found += [("number of files", count_filled(of)) for of in inputs.files.values()]
+    if not found:
+        return []
+    name, most = max(found, key=itemgetter(1))
+    return [(name, max(1, most))]

@@ -17,7 +17,7 @@ from airflow_abs.core.decide.parallelism import (
     power_of_two_up_to,
 )
 from airflow_abs.core.decide.ranges import count_ranges_within
-from airflow_abs.core.decide.region_inputs import RegionInputs, RegionOptions, SourceInput
+from airflow_abs.core.decide.region_inputs import RegionInputs, RegionOptions, SourceInput, list_bounds, most_useful
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.wording import format_bytes, format_count
 
@@ -86,12 +86,14 @@ def _balanced(
         asked, asked_clamps = max((_asked_by_source(source, options) for source in inputs.sources), key=itemgetter(0))
         clamps += asked_clamps
         decided = apply_bound("sources", decided, asked, clamps, lower=True) if sizes or inputs.files else asked
-    decided = apply_bound("min_parallelism", decided, options.min_parallelism, clamps, lower=True)
-    useful = [(name, most + hot_parts) for name, most in _most_useful(inputs, sizes)]
-    for name, most in [("max_parallelism", options.max_parallelism), *useful]:
-        decided = apply_bound(name, decided, most, clamps, lower=False)
+    bounds = list_bounds(inputs, options, len(sizes), hot_parts)
+    for name, subtasks, lower in bounds:
+        decided = apply_bound(name, decided, subtasks, clamps, lower=lower)
     if options.slots is not None:
-        decided = _fill_slots(decided, options.slots, _most_with_bytes(inputs, sizes, options, hot_parts), clamps)
+        # Beyond this number, or an upper bound, some subtasks would read nothing at all.
+        with_bytes = [count_filled(sizes) + hot_parts] if sizes else []
+        most = min([*with_bytes, *(bound.subtasks for bound in bounds if not bound.lower)])
+        decided = _fill_slots(decided, options.slots, most, clamps)
     reason = _volume_reason(inputs, sum(sizes) + hot_bytes, options)
     return RegionParallelism(_rule(inputs), decided, reason, tuple(clamps))
 
@@ -148,28 +150,9 @@ def _power_of_two(inputs: RegionInputs, sizes: Sequence[int], options: RegionOpt
     decision = PowerOfTwoRule(options.target_bytes).decide(volume, bounds)
     clamps.extend(clamp for clamp in decision.clamps if clamp.decided)
     decided = decision.parallelism
-    for name, most in _most_useful(inputs, sizes):
+    for name, most in most_useful(inputs, len(sizes)):
         decided = apply_bound(name, decided, power_of_two_up_to(most), clamps, lower=False)
     return RegionParallelism("power_of_two", decided, decision.reason, tuple(clamps))
-
-
-def _most_useful(inputs: RegionInputs, sizes: Sequence[int]) -> list[tuple[str, int]]:
-    """Beyond this number some subtasks would have nothing of their own to read."""
-    if sizes:
-        return [("number of subpartitions", len(sizes))]
-    found = [("number of splits", len(source.split_bytes)) for source in inputs.sources]
-    found += [("number of files", count_filled(of)) for of in inputs.files.values()]
-    if not found:
-        return []
-    name, most = max(found, key=itemgetter(1))
-    return [(name, max(1, most))]
-
-
-def _most_with_bytes(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions, hot_parts: int) -> int:
-    """Beyond this number, or the maximum, some subtasks would read nothing at all."""
-    if sizes:
-        return min(options.max_parallelism, count_filled(sizes) + hot_parts)
-    return min([options.max_parallelism, *(most for _, most in _most_useful(inputs, sizes))])
 
 
 def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: RegionOptions) -> str:
@@ -178,11 +161,18 @@ def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: Region
     files = list(chain.from_iterable(inputs.files.values()))
     if not inputs.partitioned and not files and not splits and inputs.broadcast_bytes:
         return f"only broadcast inputs ({format_bytes(inputs.broadcast_bytes)}, read whole by every subtask)"
+    pruned = "".join(
+        f" ({read} of {format_count(known, 'partition')} read)" for read, known in _partitions_read(inputs)
+    )
     if not partitioned_bytes and not sum(files) and not split_bytes:
-        return "no input bytes"
+        return f"no input bytes{pruned}"
     parts = [format_bytes(partitioned_bytes)] if partitioned_bytes else []
     if sum(files):
         parts.append(f"{format_bytes(sum(files))} in {format_count(count_filled(files), 'file')}")
     if split_bytes:
-        parts.append(f"{format_bytes(split_bytes)} in {format_count(splits, 'split')}")
+        parts.append(f"{format_bytes(split_bytes)} in {format_count(splits, 'split')}{pruned}")
     return f"{' and '.join(parts)} at a target of {format_bytes(options.target_bytes)}"
+
+
+def _partitions_read(inputs: RegionInputs) -> list[tuple[int, int]]:
+    return [source.partitions_read for source in inputs.sources if source.partitions_read]

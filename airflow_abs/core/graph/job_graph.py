@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
 from airflow_abs.core.graph.regions import compute_pipelined_regions
 
-_CUT_BY_SUBPARTITION = (Partitioning.HASH, Partitioning.REBALANCE)
+# What is inferred may be.
+_CUT_BY_SUBPARTITION = (Partitioning.HASH, Partitioning.REBALANCE, Partitioning.INFERRED)
 # Inside a region subtask k has the rows of subtask k, and that is all that these two ask for.
 _SUBTASK_TO_SUBTASK = (Partitioning.FORWARD, Partitioning.RESCALE)
 
@@ -24,7 +25,8 @@ class JobVertex:
     """One step of the job, before its parallelism is known.
 
     `parallelism` is set by the user and never changed; `max_parallelism` is the vertex's own bound and, for its hash
-    and rebalance inputs, the number of subpartitions that their producers write.
+    and rebalance inputs, the number of subpartitions that their producers write. `expectations` are the names of what
+    is expected of its rows.
     """
 
     name: str
@@ -32,11 +34,21 @@ class JobVertex:
     max_parallelism: int | None = None
     has_source: bool = False
     has_sink: bool = False
+    expectations: tuple[str, ...] = ()
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether something is done with its rows, all of them, before what reads them may count."""
+        return self.has_sink or bool(self.expectations)
 
 
 @dataclass(frozen=True, slots=True)
 class JobEdge:
-    """One input of a vertex. `keys` belong to hash edges; a forward edge is always pipelined."""
+    """One input of a vertex. `keys` belong to hash edges; a forward edge is always pipelined.
+
+    `durable` is what the author asks for: rows that are written, or stay inside Spark; None for what the day gives.
+    `inferred` is True once `plan` has found out how rows are dealt out; the author only named the producer.
+    """
 
     producer: str
     consumer: str
@@ -44,14 +56,20 @@ class JobEdge:
     partitioning: Partitioning
     keys: tuple[str, ...] = ()
     pipelined: bool = False
+    durable: bool | None = None
+    inferred: bool = False
 
     @property
     def must_be_pipelined(self) -> bool:
         return self.pipelined or self.partitioning is Partitioning.FORWARD
 
     def __str__(self) -> str:
-        how = f"{self.partitioning}({', '.join(self.keys)})" if self.keys else str(self.partitioning)
-        return f"{self.producer} -> {self.consumer}.{self.input_name} [{how}]"
+        return f"{self.producer} -> {self.consumer}.{self.input_name} [{self.how}]"
+
+    @property
+    def how(self) -> str:
+        """``hash(customer_id), inferred``."""
+        return describe_edge(self.partitioning, self.keys, inferred=self.inferred)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +108,17 @@ class JobGraph:
 
     def outputs_of(self, vertex: str) -> tuple[JobEdge, ...]:
         return tuple(edge for edge in self.edges if edge.producer == vertex)
+
+    def with_edges(self, changed: Mapping[JobEdge, JobEdge]) -> JobGraph:
+        """The same graph with other edges in the place of some; they must tie regions together as those did."""
+
+        def changed_in(edges: Sequence[JobEdge]) -> tuple[JobEdge, ...]:
+            return tuple(changed.get(edge, edge) for edge in edges)
+
+        regions = tuple(
+            replace(region, inputs=changed_in(region.inputs), inner=changed_in(region.inner)) for region in self.regions
+        )
+        return JobGraph(self.vertices, changed_in(self.edges), regions)
 
     def crosses_regions(self, edge: JobEdge) -> bool:
         """True if the edge's rows go through the exchange."""
@@ -132,7 +161,7 @@ def build_job_graph(vertices: Sequence[JobVertex], edges: Iterable[JobEdge], max
         [vertex.name for vertex in ordered], [(edge.producer, edge.consumer, edge.must_be_pipelined) for edge in edges]
     )
     regions = [_build_region(group, by_name, edges, max_parallelism) for group in groups]
-    return JobGraph(ordered, edges, _sort_regions(regions))
+    return JobGraph(ordered, edges, sort_regions(regions))
 
 
 def _check_vertices(vertices: Sequence[JobVertex]) -> None:
@@ -253,7 +282,7 @@ def _max_parallelism(vertex: JobVertex, default: int) -> int:
     return vertex.max_parallelism
 
 
-def _sort_regions(regions: Sequence[Region]) -> tuple[Region, ...]:
+def sort_regions(regions: Sequence[Region]) -> tuple[Region, ...]:
     """Producers before consumers; the merged graph of regions has no cycle."""
     home = {name: region.name for region in regions for name in region.vertices}
     upstream = {region.name: {home[edge.producer] for edge in region.inputs} for region in regions}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 
@@ -13,3 +14,10 @@ class Partitioning(StrEnum):
     REBALANCE = "rebalance"  # rows are spread evenly, no key
     RESCALE = "rescale"  # whole files of neighbouring producers, by no key
     FORWARD = "forward"  # subtask k reads what subtask k wrote; never leaves its region
+    INFERRED = "inferred"  # one of the others, that `plan` finds out; no edge of a plan is so
+
+
+def describe_edge(partitioning: Partitioning, keys: Sequence[str] = (), *, inferred: bool = False) -> str:
+    """``broadcast``, ``hash(customer_id)``, ``hash(customer_id), inferred``."""
+    how = f"{partitioning}({', '.join(keys)})" if keys else str(partitioning)
+    return f"{how}, inferred" if inferred else how

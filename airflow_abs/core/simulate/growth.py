@@ -89,7 +89,7 @@ class Growth:
         factor = self._factors[region.producers[entry.name]]
         rows: Sequence[Sequence[int]] = [[scale_size(size, factor) for size in row] for row in entry.bytes_by_partition]
         if entry.is_rescale:
-            return BlockingInput(entry.name, entry.partitioning, respread_files(rows, producers))
+            return replace(entry, bytes_by_partition=respread_files(rows, producers))
         wanted = self._scenario.options.max_parallelism
         subpartitions = entry.subpartitions if entry.is_broadcast else wanted or entry.subpartitions
         if (producers, subpartitions) != (len(rows), entry.subpartitions):
@@ -98,7 +98,7 @@ class Growth:
                 rows = spread_over_producers(totals, producers)
             else:  # only sums decide, as in a replay
                 rows = [totals, *[[0] * subpartitions] * (producers - 1)]
-        return BlockingInput(entry.name, entry.partitioning, rows)
+        return replace(entry, bytes_by_partition=rows)
 
     def _result(self, result: RecordedResult, factor: float) -> RecordedResult:
         wanted = self._scenario.options.max_parallelism

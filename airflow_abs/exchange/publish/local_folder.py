@@ -6,7 +6,8 @@ readers between them find no target for an instant, and if we die there, the nex
 
 Not guaranteed: what a writer other than airflow_abs adds to the target while we build is lost with the old folder; a
 reader that listed the old folder and opens its files by path after the swap gets "not found" (never another run's rows:
-names are unique). After a power cut, data pages that Spark had not yet synced may be missing.
+names are unique); one that walks through the folders of table partitions may miss a partition that is new. After a
+power cut, data pages that Spark had not yet synced may be missing.
 """
 
 from __future__ import annotations
@@ -191,6 +192,7 @@ def _fetch(file: StagedFile, to: Path) -> None:
         if source.is_local:
             _place(source.local, to)
         else:
+            to.parent.mkdir(parents=True, exist_ok=True)
             source.fs.get_file(source.path, str(to))
     except FileNotFoundError as error:
         raise MissingFileError(

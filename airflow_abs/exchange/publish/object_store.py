@@ -36,6 +36,7 @@ from airflow_abs.exchange.publish.record import (
 )
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files
+from airflow_abs.exchange.storage.listings import etag_of
 from airflow_abs.exchange.storage.locations import Location, locate, modified_seconds
 
 _THREADS = 8
@@ -192,7 +193,7 @@ def _is_there(garbage: Garbage, listing: _Listing) -> bool:
 
 def _version(info: dict[str, Any]) -> str:
     """What tells one content of a file from a later one, as far as the store says."""
-    return f"{info.get('size')} {info.get('ETag') or info.get('etag') or modified_seconds(info)}"
+    return f"{info.get('size')} {etag_of(info) or modified_seconds(info)}"
 
 
 def _put(target: Location, item: tuple[StagedFile, str]) -> str:

@@ -21,6 +21,7 @@ from airflow_abs.exchange.publish.commit_log import CommitLog
 from airflow_abs.exchange.publish.local_folder import LocalCommit
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.record import MODES, RECORD_NAME, CommitMode, CommitRecord, StagedFile, staged_files
+from airflow_abs.exchange.storage.client_errors import raise_unread, storage_errors
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_json
 
@@ -54,7 +55,8 @@ def publish(
     """Make the staged files the run's output in `target`, a folder that need not exist.
 
     Args:
-        mode: `overwrite` leaves nothing else in the target, `append` keeps what others wrote, `error` refuses if
+        mode: `overwrite` leaves nothing else in the target, `overwrite_partitions` nothing else in the table partitions
+            of the staged files, `append` keeps what others wrote, `error` refuses if
             there is anything that this run did not publish.
         identity: names the run and the sink (such as "dag/run/vertex"), the same in every try.
         on_step: told every step that is done; what it raises stops the publication there, as a kill would.
@@ -94,10 +96,14 @@ def read_commit(target: ExchangePath) -> CommitRecord | None:
 
     Raises:
         DamagedFileError, IncompatibleFileError: the record cannot be trusted.
+        ExchangeUnreachableError: the storage does not answer.
     """
     location = locate(target)
     if not location.is_local:
-        commit = CommitLog(location).read().commit
+        try:
+            commit = CommitLog(location).read().commit
+        except storage_errors() as error:
+            raise_unread(location, error)
         return commit if commit.entries else None
     path = target / RECORD_NAME
     try:

@@ -8,7 +8,7 @@ run whose files are in the target.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -143,16 +143,39 @@ def plan_publication(
             "its mode is 'error'; remove them, or use mode 'overwrite' or 'append'"
         )
     keeps_others = mode != "overwrite"
-    others = tuple(other for other in record.entries if keeps_others and other.identity != identity)
+    replaced = {partition_of(name) for _, name in put} if mode == "overwrite_partitions" else frozenset[str]()
+    others = tuple(
+        kept
+        for other in record.entries
+        if keeps_others and other.identity != identity and (kept := _without(other, replaced)) is not None
+    )
     if before is not None and published is not None:
         there = {file.staged: file.name for file in before.files if file.name in present and file.staged}
         put = tuple(
             (replace(file, source=published(there[file.name])) if file.name in there else file, name)
             for file, name in put
         )
-    drop = (present & mine if keeps_others else present) - {name for _, name in put}
+    goes = (name for name in present if not keeps_others or name in mine or partition_of(name) in replaced)
+    drop = frozenset(goes) - {name for _, name in put}
     replaces = tuple(other.identity for other in record.entries if other not in others and other.identity != identity)
     return PublicationPlan(entry, CommitRecord((*others, entry)), put, drop, keeps_others, replaces=replaces)
+
+
+def partition_of(name: str) -> str:
+    """The folders of a file's table partition, ``day=2026-01-01/region=north``; "" if the table has none.
+
+    Names of folders of ours hold no `=`, so it is told from a path in the exchange, too.
+    """
+    return "/".join(part for part in PurePosixPath(name).parts[:-1] if "=" in part)
+
+
+def _without(entry: CommitEntry, replaced: Collection[str]) -> CommitEntry | None:
+    """What is left of another run's entry; its digest is another one, so that the run, if it publishes again, has
+    something to do. None if nothing is left."""
+    kept = tuple(file for file in entry.files if partition_of(file.name) not in replaced)
+    if len(kept) == len(entry.files):
+        return entry
+    return replace(entry, digest=f"{entry.digest[:31]}~", files=kept) if kept else None
 
 
 def _entry_for(
@@ -162,7 +185,13 @@ def _entry_for(
     for file in staged:
         content.update(f"\0{file.name}\0{file.bytes}\0{file.rows}".encode())
     digest = content.hexdigest()[:32]
-    put = tuple((file, f"part-{k:05d}-{digest[:12]}{suffix}{_extension(file.name)}") for k, file in enumerate(staged))
+    put = tuple(
+        (
+            file,
+            str(PurePosixPath(partition_of(file.name), f"part-{k:05d}-{digest[:12]}{suffix}{_extension(file.name)}")),
+        )
+        for k, file in enumerate(staged)
+    )
     files = tuple(PublishedFile(name, file.bytes, file.rows, file.name) for file, name in put)
     return CommitEntry(identity, digest, files), put
 

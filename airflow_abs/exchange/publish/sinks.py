@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
+from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publication import publish, staged_files
+from airflow_abs.exchange.publish.published_rows import remember_published
 from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.records.plan import PlannedSink
@@ -35,3 +37,14 @@ def publish_sink(
         identity=f"{folder.dag_id}/{folder.run_id}/{folder.job}/{sink.vertex}",
     )
     return asdict(publication)
+
+
+def remember_rows(folder: JobFolder, verdicts: Iterable[Verdict]) -> None:
+    """For the next run: how many rows this one has published of a sink whose row count is looked at.
+
+    Raises:
+        ExchangeUnreachableError: they cannot be stored.
+    """
+    for verdict in verdicts:
+        if verdict.expectation.is_row_count:
+            remember_published(folder, verdict.vertex, verdict.rows)

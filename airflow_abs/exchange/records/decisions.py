@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from airflow_abs.core.decide.file_ranges import locate_files
-from airflow_abs.core.decide.ranges import IndexRange
-from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, SourceInput
-from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, region_options
+from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.listing import SourceFile
-from airflow_abs.exchange.sources.splits import list_splits
-from airflow_abs.exchange.storage.locations import ExchangePath, locate
-from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes, write_json
-
-SubtaskReport = Mapping[str, Any]
-"""What a subtask pushes as XCom: its index, and for each result the bytes per subpartition (per file for rescale)."""
+from airflow_abs.exchange.sources.splits import ListedSource
+from airflow_abs.exchange.storage.locations import locate
+from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +33,7 @@ class StoredDecision:
     the bytes of each subtask's files. `placements` are, by rescale input, the checksums of what its producer's subtasks
     wrote: a file that is named by its number alone must hold the rows that it was decided for. `measured_at` is when
     the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
-    seconds; None if nobody knows.
+    seconds; None if nobody knows. `partitions_read` are, by source of which some were left out, how many of how many.
     """
 
     plan: str
@@ -51,6 +45,7 @@ class StoredDecision:
     measured_by_producer: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
     placements: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     measured_at: float | None = None
+    partitions_read: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -65,11 +60,8 @@ class StoredDecision:
         """The files that one subtask reads from one source."""
         return [self.files[source][split] for split in self.decision.subtasks[index].splits[source]]
 
-    def rescaled_files(self, name: str, span: IndexRange) -> dict[int, IndexRange]:
-        """Where a range of a rescale input's files is: producer subtask to the range of its own files."""
-        return locate_files([len(row) for row in self.measured_by_producer[name]], span)
-
     def to_json(self) -> dict[str, Any]:
+        rare = (("partitions_read", self.partitions_read), ("placements", self.placements))
         return {
             "plan": self.plan,
             "decision": self.decision.to_json(),
@@ -82,21 +74,22 @@ class StoredDecision:
             },
             "measured_at": self.measured_at,
             # Not there without such inputs: the digest of an older decision stays what it was.
-            **({"placements": {name: list(of) for name, of in self.placements.items()}} if self.placements else {}),
+            **{name: {key: list(of) for key, of in found.items()} for name, found in rare if found},
         }
 
     def as_measured(self, planned: PlannedInput) -> BlockingInput:
         """Where only sums over the producer's subtasks decide, only they are recorded, and stand for the first one."""
         if rows := self.measured_by_producer.get(planned.name):
-            return BlockingInput(planned.name, planned.partitioning, rows)
+            return blocking_input(planned, rows)
         sizes = self.measured[planned.name]
         nothing = [0] * len(sizes)
         rows = [sizes, *[nothing] * (self.producers[planned.region] - 1)]
-        return BlockingInput(planned.name, planned.partitioning, rows)
+        return blocking_input(planned, rows)
 
     def as_listed(self) -> list[SourceInput]:
         """The files of its sources."""
-        return [SourceInput(name, [file.bytes for file in listed]) for name, listed in self.files.items()]
+        of = self.partitions_read
+        return [ListedSource(listed, of.get(name)).as_input(name) for name, listed in self.files.items()]
 
     def check_fits(self, planned: PlannedRegion, where: str) -> None:
         """That it was made of what the plan has for the region, and could be made again.
@@ -131,6 +124,7 @@ class StoredDecision:
             measured_by_producer=fields.measured_by_producer,
             placements=fields.placements,
             measured_at=fields.measured_at,
+            partitions_read=fields.partitions_read,
         )
         if fields.producers.keys() != fields.producer_decisions.keys():
             found, expected = sorted(fields.producer_decisions), sorted(fields.producers)
@@ -152,6 +146,7 @@ class _Fields:
     measured_by_producer: dict[str, list[list[Count]]] = field(default_factory=dict)
     placements: dict[str, list[str | None]] = field(default_factory=dict)
     measured_at: Seconds | None = None
+    partitions_read: dict[str, tuple[Count, Count]] = field(default_factory=dict)
 
 
 def _read_core_decision(value: Mapping[str, Any], where: str) -> RegionDecision:
@@ -178,81 +173,17 @@ def _check_splits(stored: StoredDecision, where: str) -> None:
                 refuse(
                     where, f"subtask {subtask.index} reads splits of {source} outside [0, {len(stored.files[source])})"
                 )
+    if (found := {entry.name for entry in stored.decision.inputs if entry.kind == "source"}) != stored.files.keys():
+        refuse(where, f"it was decided from sources {sorted(found)}, expected {sorted(stored.files)}")
 
 
-def decide_and_store(
-    folder: JobFolder,
-    plan: JobPlan,
-    region: str,
-    reports: Mapping[str, Sequence[SubtaskReport]],
-    open_path: Callable[[str], ExchangePath],
-    measured_at: float | None = None,
-) -> StoredDecision:
-    """Decide one region from what its producers reported and from its sources' files, and store the decision.
-
-    Args:
-        folder: of the run.
-        plan: of the run.
-        region: its name.
-        reports: producer region to the reports of all its subtasks, in any order.
-        open_path: turns a source's path into one that can be listed.
-        measured_at: as in `StoredDecision`.
-
-    Raises:
-        ExchangeError: a report is missing; a source path matches nothing.
-    """
-    planned = plan.region(region)
-    ordered = {name: _in_order(region, name, found) for name, found in reports.items()}
-    files = {source.name: list_splits(source.files, open_path) for source in planned.sources}
-    inputs = [
-        BlockingInput(entry.name, entry.partitioning, _bytes_by_partition(entry, ordered[entry.region]))
-        for entry in planned.inputs
-    ]
-    decision = decide_region(
-        region,
-        inputs,
-        [SourceInput(name, [file.bytes for file in listed]) for name, listed in files.items()],
-        region_options(plan, planned),
-    )
-    stored = StoredDecision(
-        plan=plan.id,
-        decision=decision,
-        files=files,
-        producers={name: len(found) for name, found in ordered.items()},
-        producer_decisions={name: _one_decision(region, name, found) for name, found in ordered.items()},
-        measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
-        measured_by_producer={
-            entry.name: entry.bytes_by_partition
-            for entry in inputs
-            if entry.name in planned.splittable or entry.is_rescale
-        },
-        placements={
-            entry.name: [report["results"][entry.result]["checksum"] for report in ordered[entry.region]]
-            for entry in planned.inputs
-            if entry.is_rescale
-        },
-        measured_at=measured_at,
-    )
-    write_json(folder.decision_path(region), stored.to_json())
-    return stored
-
-
-def read_decision(folder: JobFolder, region: str, *, digest: str | None = None) -> StoredDecision:
+def read_decision(folder: JobFolder, region: str) -> StoredDecision:
     """Read a region's decision back.
 
     Raises:
-        StaleManifestError: it is not the one with this digest, because `decide` ran again in the meantime.
         MissingFileError, DamagedFileError: see `read_json`.
     """
-    stored, found = read_decision_and_digest(folder, region)
-    if digest is not None and found != digest:
-        path = locate(folder.decision_path(region))
-        raise StaleManifestError(
-            f"{region}: this subtask was mapped by decision {digest}, but {path} holds decision {found}; "
-            f"decide ran again: clear all subtasks of {region}, so that they are mapped anew",
-            path=str(path),
-        )
-    return stored
+    return read_decision_and_digest(folder, region)[0]
 
 
 def read_decision_and_digest(folder: JobFolder, region: str) -> tuple[StoredDecision, str]:
@@ -268,27 +199,6 @@ def _parse(data: bytes, where: str) -> tuple[StoredDecision, str]:
     return stored, stored.digest
 
 
-def _in_order(region: str, producer: str, reports: Sequence[SubtaskReport]) -> list[SubtaskReport]:
-    ordered = sorted(reports, key=lambda report: int(report["index"]))
-    found, expected = [report["index"] for report in ordered], int(ordered[0]["subtasks"]) if ordered else 0
-    if not ordered or found != list(range(expected)):
-        raise ExchangeError(
-            f"{region}: expected reports of subtasks 0 to {expected - 1} of {producer}, found {found}; "
-            f"clear the subtasks of {producer} that are missing"
-        )
-    return ordered
-
-
-def _one_decision(region: str, producer: str, reports: Sequence[SubtaskReport]) -> str:
-    found = sorted({str(report["decision"]) for report in reports})
-    if len(found) != 1:
-        raise ExchangeError(
-            f"{region}: the subtasks of {producer} ran under {len(found)} decisions ({', '.join(found)}), expected "
-            f"one; clear all subtasks of {producer}"
-        )
-    return found[0]
-
-
-def _bytes_by_partition(entry: PlannedInput, reports: Sequence[SubtaskReport]) -> list[list[int]]:
-    sizes = "files" if entry.is_rescale else "bytes"
-    return [list(report["results"][entry.result][sizes]) for report in reports]
+def blocking_input(planned: PlannedInput, rows: Sequence[Sequence[int]]) -> BlockingInput:
+    """An input as its region is decided by it."""
+    return BlockingInput(planned.name, planned.partitioning, rows, planned.how if planned.inferred else None)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from airflow_abs.core.expect.verdicts import Tally
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError
 from airflow_abs.exchange.paths import JobFolder, relative_parts
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
@@ -36,7 +37,8 @@ class ResultFile:
 
     `subpartition_bytes` are the sizes of subpartitions `first`, `first + 1`, ...; every subpartition that has a row
     in the file has a size above 0. Their sum may be below `bytes` (footers and indexes belong to no subpartition).
-    `tail_crc` is the checksum of the last `tail_bytes`, where Parquet keeps what its own checksums do not cover.
+    `tail_crc` is the checksum of the last `tail_bytes`, where Parquet keeps what its own checksums do not cover. `etag`
+    is what an object store said of its content then; None on other storage.
     """
 
     path: str
@@ -46,6 +48,7 @@ class ResultFile:
     subpartition_bytes: tuple[Count, ...]
     tail_bytes: Count = 0
     tail_crc: str | None = None
+    etag: str | None = None
 
     def bytes_in(self, subpartitions: SubpartitionRange) -> int:
         """Bytes of this file's rows in [start, stop)."""
@@ -60,7 +63,7 @@ class ResultManifest:
 
     `checksum` depends on the rows alone, not on their order or files; None where rows cannot be hashed. A subtask that
     is recomputed must come to the same. If rescale edges read the result `by_file`, the checksum also depends on which
-    of the files a row is in.
+    of the files a row is in. `expectations` has what was counted, by name, if these are the rows that were checked.
     """
 
     format: str
@@ -69,6 +72,7 @@ class ResultManifest:
     files: tuple[ResultFile, ...]
     checksum: str | None = None
     by_file: bool = False
+    expectations: Mapping[str, Tally] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

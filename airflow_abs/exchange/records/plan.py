@@ -8,33 +8,61 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.decide.region_inputs import RegionOptions, Strategy
-from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.durability.prediction import Prediction
+from airflow_abs.core.durability.strange_day import UsualBytes
+from airflow_abs.core.expect.expectations import Expectation
+from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSource:
-    """Files that a vertex reads; `schema` is Spark's JSON form."""
+    """What a vertex reads: `files` that `decide` lists, or a `table` of which `plan` did; one of the two is None.
+
+    `schema` is Spark's JSON form. `left_out` are the partitions (``ds=2026-01-01/hour=3``) of files of which the
+    vertex' filters let no row through. What comes after `plan` is read: only of these is it known that nothing is lost.
+    """
 
     name: str
     placeholder: str
-    files: Files
+    files: Files | None
     schema: str
+    left_out: tuple[str, ...] = ()
+    table: PinnedTable | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of its columns, in order."""
+        return _columns(self.schema)
+
+    @property
+    def label(self) -> str:
+        """The path, or the table and its version."""
+        if self.table is not None:
+            return self.table.label
+        return self.files.path if self.files is not None else ""
+
+
+def vertex_of(source: str) -> str:
+    """The vertex that reads the source of this name."""
+    return source.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedInput:
     """A blocking input: `result` of another region, read whole (broadcast), by files (rescale) or by range of
-    subpartitions; `keys` are a hash edge's.
+    subpartitions; `keys` are a hash edge's. `inferred`: by `plan`, not declared by the author.
     """
 
     name: str
@@ -43,6 +71,12 @@ class PlannedInput:
     result: str
     partitioning: Partitioning
     keys: tuple[str, ...] = ()
+    inferred: bool = False
+
+    @property
+    def how(self) -> str:
+        """``hash(customer_id), inferred``."""
+        return describe_edge(self.partitioning, self.keys, inferred=self.inferred)
 
     @property
     def is_broadcast(self) -> bool:
@@ -67,7 +101,8 @@ class PlannedStep:
     `local` maps placeholders to results that earlier steps of the same attempt wrote. Files of more than one
     subpartition carry the number of a row's as a column. `digest` is the SHA-256 of the template, in hex. `row_hash` is
     SQL for a small integer that depends on a row's values alone, and if the result is read `by_file` on the file that
-    the row goes to; None where rows cannot be hashed (or need not be).
+    the row goes to; None where rows cannot be hashed (or need not be). `expectations` are those of its vertex, if this
+    step computes it; the template then has a column for each unique key. Columns of `partition_by` are folders.
     """
 
     result: str
@@ -80,6 +115,12 @@ class PlannedStep:
     digest: str = ""
     row_hash: str | None = None
     by_file: bool = False
+    expectations: tuple[Expectation, ...] = ()
+    partition_by: tuple[str, ...] = ()
+
+    @property
+    def vertex(self) -> str:
+        return self.result.rpartition(".")[0]
 
     @property
     def is_numbered(self) -> bool:
@@ -88,7 +129,7 @@ class PlannedStep:
     @property
     def columns(self) -> list[str]:
         """Names of the result's columns, in order."""
-        return [field["name"] for field in json.loads(self.schema)["fields"]]
+        return _columns(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +167,27 @@ class PlannedRegion:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedEdge:
+    """An edge between declared regions: whether its rows are written today, and why."""
+
+    producer: str
+    consumer: str
+    input_name: str
+    durable: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobPlan:
     """All regions, producers first, and what binds their decisions.
 
     `options` are the job's (strategy, target_bytes, ...); `slots` is how many Spark tasks run at once, None if the
     server does not say. `fused` names for each declared region that is not there the one that does its work. `id` is
     new with every plan: what is derived from it meets nothing of an earlier run, even if that had the same run id.
-    `began` is when Airflow started the task that planned it, in epoch seconds; None if nobody knows.
+    `began` is when Airflow started the task that planned it, in epoch seconds; None if nobody knows. `usual` is what
+    its sources held on earlier days, by vertex, where there were enough of them. With `durability="auto"` there are
+    `edges`, `predictions` of every declared region, and the `mean_seconds` of work between two failures (None if none
+    are expected).
     """
 
     id: str
@@ -142,9 +197,45 @@ class JobPlan:
     spark_version: str
     fused: Mapping[str, str] = field(default_factory=dict)
     began: Seconds | None = None
+    usual: Mapping[str, UsualBytes] = field(default_factory=dict)
+    edges: tuple[PlannedEdge, ...] = ()
+    predictions: Mapping[str, Prediction] = field(default_factory=dict)
+    mean_seconds: Seconds | None = None
 
     def region(self, name: str) -> PlannedRegion:
         return next(region for region in self.regions if region.name == name)
+
+    def declared_regions(self, name: str) -> tuple[str, ...]:
+        """The declared regions that run as this one today; it is the last of them."""
+
+        def runs_in(region: str) -> str:
+            return runs_in(self.fused[region]) if region in self.fused else region
+
+        return (*(region for region in self.fused if runs_in(region) == name), name)
+
+    def prediction_of(self, name: str) -> Prediction | None:
+        """What was predicted of a region as it runs today: the seconds of all declared ones in it, and what the last of
+        them writes. None if nothing was."""
+        parts = [self.predictions.get(region) for region in self.declared_regions(name)]
+        known = [part for part in parts if part is not None]
+        if not known or len(known) < len(parts):
+            return None
+        seconds, is_known = sum(part.seconds for part in known), all(part.from_history for part in known)
+        return replace(known[-1], seconds=round(seconds, 3), from_history=is_known)
+
+    def strange_sources(self, decision: RegionDecision) -> tuple[str, ...]:
+        """A sentence for each source of a region that holds far more or less today than on earlier days."""
+        read = [(vertex_of(entry.name), entry.bytes) for entry in decision.inputs if entry.kind == "source"]
+        told = [self.usual[vertex].describe_strange(vertex, size) for vertex, size in read if vertex in self.usual]
+        return tuple(line for line in told if line is not None)
+
+    def describe_edges(self, region: PlannedRegion) -> tuple[str, ...]:
+        """A sentence for each edge to one of its vertices of which it was decided whether it is written."""
+        return tuple(
+            f"{edge.producer} -> {edge.consumer}.{edge.input_name}: {edge.reason}"
+            for edge in self.edges
+            if edge.consumer in region.vertices
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -197,6 +288,10 @@ def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
         single_subtask_reason=region.single_subtask_reason,
         splittable=region.splittable,
     )
+
+
+def _columns(schema: str) -> list[str]:
+    return [field["name"] for field in json.loads(schema)["fields"]]
 
 
 def _check_results(plan: JobPlan, where: str) -> None:

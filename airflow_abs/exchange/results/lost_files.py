@@ -11,23 +11,26 @@ import os
 import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import PurePosixPath
+from functools import partial
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import ResultFile
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors
+from airflow_abs.exchange.storage.listings import Listed, key_of, list_below, list_folder
 from airflow_abs.exchange.storage.locations import Location, locate
 
 GONE = "is gone"
 _THREADS = 16
+_FEW_FOLDERS = 4  # of one region; more are listed with everything in the region, which is up to 1,000 files a request
 
 
 def find_lost_files(folder: JobFolder, files: Sequence[ResultFile], *, footers: bool = True) -> dict[str, str]:
     """What is wrong, by the file's path as its manifest names it; empty if nothing is lost.
 
-    One `stat` per local file, one listing per folder elsewhere; with `footers` also one small read per file that has
-    a footer checksum.
+    One `stat` per local file; elsewhere a listing of each folder, or of a whole region if there are many. With
+    `footers` also one small read per file that has a footer checksum, unless the store says that its content is what it
+    was.
 
     Raises:
         ExchangeUnreachableError: the storage does not answer.
@@ -35,11 +38,11 @@ def find_lost_files(folder: JobFolder, files: Sequence[ResultFile], *, footers: 
     if not files:
         return {}
     try:
-        sizes = _sizes(folder, files)
-        wrong = {file.path: problem for file in files if (problem := _wrong_size(file, sizes.get(file.path)))}
+        found = _find(folder, files)
+        wrong = {file.path: problem for file in files if (problem := _wrong_size(file, found.get(file.path)))}
         if footers:
-            whole = [file for file in files if file.path not in wrong and file.tail_crc is not None]
-            wrong |= _wrong_tails(folder, whole)
+            doubted = [file for file in files if file.path not in wrong and not _is_known(file, found[file.path])]
+            wrong |= _wrong_tails(folder, doubted)
     except storage_errors() as error:
         raise_if_throttled(folder.path, error)
         raise ExchangeUnreachableError(
@@ -53,22 +56,39 @@ def tail_checksum(data: bytes) -> str:
     return f"{zlib.crc32(data):08x}"
 
 
-def _wrong_size(file: ResultFile, found: int | None) -> str | None:
+def _wrong_size(file: ResultFile, found: Listed | None) -> str | None:
     if found is None:
         return GONE
-    return None if found == file.bytes else f"has {found} bytes, was written with {file.bytes}"
+    return None if found.bytes == file.bytes else f"has {found.bytes} bytes, was written with {file.bytes}"
 
 
-def _sizes(folder: JobFolder, files: Sequence[ResultFile]) -> dict[str, int]:
+def _is_known(file: ResultFile, found: Listed) -> bool:
+    """Whether its footer need not be read. With another ETag it may still be whole: some stores change it with the
+    storage class, and a copy elsewhere has its own."""
+    return file.tail_crc is None or (file.etag is not None and file.etag == found.etag)
+
+
+def _find(folder: JobFolder, files: Sequence[ResultFile]) -> dict[str, Listed]:
     paths = {file.path: locate(folder.file_path(file.path)) for file in files}
     if next(iter(paths.values())).is_local:
-        return {name: size for name, path in paths.items() if (size := _stat(path)) is not None}
-    parents = {str(path.parent): path.parent for path in paths.values()}
-    listed: dict[str, int] = {}
-    with ThreadPoolExecutor(min(_THREADS, len(parents)), thread_name_prefix="list-inputs") as pool:
-        for found in pool.map(_list, parents.values()):
+        return {name: Listed(size) for name, path in paths.items() if (size := _stat(path)) is not None}
+    regions: dict[str, dict[str, Location]] = {}
+    for name, path in paths.items():
+        regions.setdefault(name.partition("/")[0], {})[path.parent.path] = path.parent
+    listings = [
+        listing
+        for region, parents in regions.items()
+        for listing in (
+            [partial(list_folder, parent) for parent in parents.values()]
+            if len(parents) <= _FEW_FOLDERS
+            else [partial(list_below, locate(folder.file_path(region)))]
+        )
+    ]
+    listed: dict[str, Listed] = {}
+    with ThreadPoolExecutor(min(_THREADS, len(listings)), thread_name_prefix="list-inputs") as pool:
+        for found in pool.map(lambda listing: listing(), listings):
             listed |= found
-    return {name: listed[path.path.lstrip("/")] for name, path in paths.items() if path.path.lstrip("/") in listed}
+    return {name: listed[key_of(path)] for name, path in paths.items() if key_of(path) in listed}
 
 
 def _stat(path: Location) -> int | None:
@@ -76,15 +96,6 @@ def _stat(path: Location) -> int | None:
         return os.stat(path.path).st_size  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _list(folder: Location) -> dict[str, int]:
-    folder.forget_listings()
-    try:
-        entries = folder.fs.ls(folder.path, detail=True)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    return {str(PurePosixPath(entry["name"])).lstrip("/"): int(entry.get("size") or 0) for entry in entries}
 
 
 def _wrong_tails(folder: JobFolder, files: Iterable[ResultFile]) -> dict[str, str]:

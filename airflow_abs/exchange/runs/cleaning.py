@@ -26,6 +26,8 @@ _METADATA = {
     3: re.compile(r"manifest\.json|(try|recovery)-\d+\.json"),
 }
 _SUBTASK, _ATTEMPT = re.compile(r"subtask-\d+"), re.compile(r"attempt-\d+")
+# go with the data: decision.json and the manifests say the same
+_DERIVED = {2: "inputs.json", 3: "slice.json"}
 _TEMPORARY = re.compile(r"\.tmp-\d+-[0-9a-f]+|\.airflow_abs-probe-[0-9a-f]+")
 
 
@@ -137,7 +139,7 @@ def delete_expired(
 
 def _is_ours(parts: tuple[str, ...]) -> bool:
     """Whether a name below a job folder is one of the layout's; below an attempt it is Spark's to choose."""
-    if _TEMPORARY.fullmatch(parts[-1]) or _is_metadata(parts):
+    if _TEMPORARY.fullmatch(parts[-1]) or _is_metadata(parts) or _DERIVED.get(len(parts)) == parts[-1]:
         return True
     if len(parts) > 1 and (parts[0] == "probe" or parts[0].startswith("_server-")):
         return True

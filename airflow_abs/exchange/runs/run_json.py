@@ -28,7 +28,7 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "name": region.name,
         "title": region.title,
         "vertices": list(region.planned.vertices),
-        "edges": [{**asdict(edge), "how": edge.how} for edge in region.edges],
+        "edges": [asdict(edge) for edge in region.edges],
         "sinks": [{"vertex": sink.vertex, "path": sink.files.path} for sink in region.planned.sinks],
         "bound": region.planned.subpartitions,
         "parallelism": decision.parallelism if decision else None,
@@ -46,7 +46,12 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "committed": region.committed,
         "bytes_by_subpartition": list(region.bytes_by_subpartition),
         "subtasks": [_subtask_to_json(subtask) for subtask in region.subtasks],
+        "expectations": [verdict.to_json() for verdict in region.verdicts],
         "problems": list(region.problems),
+        "strange": list(region.strange),
+        "durability": list(region.durability),
+        "took": region.took,
+        "predicted": asdict(region.predicted) if region.predicted else None,
     }
 
 

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from airflow_abs.core.decide.region_decision import SubtaskAssignment
+from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifest
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, read_plan
+from airflow_abs.exchange.results.audit import find_verdicts
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
 from airflow_abs.exchange.storage.locations import locate
 
@@ -68,7 +70,8 @@ def _read_region(
     problems: list[str] = []
     stored = _read_decision(folder, plan, planned, problems)
     if stored is None:
-        return RegionView(planned, None, (), {}, _written_so_far(planned, before), tuple(problems))
+        cut, durability = _written_so_far(planned, before), plan.describe_edges(planned)
+        return RegionView(planned, None, (), {}, cut, tuple(problems), durability=durability)
 
     def read(indices: Iterable[int]) -> list[Manifest | str | None]:
         return [_read_manifest(find, folder, planned.name, index) for index in indices]
@@ -83,7 +86,23 @@ def _read_region(
         _subtask(planned, digest, assignment, manifests.get(assignment.index))
         for assignment in stored.decision.subtasks
     )
-    return RegionView(planned, stored, subtasks, manifests, _decided_from(planned, stored), tuple(problems))
+    cut, strange = _decided_from(planned, stored), plan.strange_sources(stored.decision)
+    current = [each for each in manifests.values() if each.decision == digest]
+    verdicts = _read_verdicts(folder, planned, current, problems, is_done=len(current) == count)
+    told, predicted = plan.describe_edges(planned), plan.prediction_of(planned.name)
+    return RegionView(planned, stored, subtasks, manifests, cut, tuple(problems), strange, verdicts, told, predicted)
+
+
+def _read_verdicts(
+    folder: JobFolder, planned: PlannedRegion, manifests: Sequence[Manifest], problems: list[str], *, is_done: bool
+) -> tuple[Verdict, ...]:
+    if not manifests:
+        return ()
+    try:
+        return tuple(find_verdicts(folder, planned, manifests, row_counts=is_done))
+    except ExchangeError as error:
+        problems.append(str(error))
+        return ()
 
 
 def _read_manifest(find: ManifestReader, folder: JobFolder, region: str, index: int) -> Manifest | str | None:

@@ -13,6 +13,9 @@ from functools import cached_property
 from airflow_abs.core.decide.hot_subpartitions import HotPart
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.core.durability.prediction import Prediction
+from airflow_abs.core.expect.expectations import Expectation
+from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
@@ -25,7 +28,7 @@ class EdgeView:
     """One input of a region. `kind` is its partitioning, or ``source`` (then `path` is what it reads).
 
     `producer` and `vertex` are the region and the vertex that it comes from, `keys` the columns of a hash edge; `bytes`
-    None until the region is decided.
+    None until the region is decided. `how` is all of it for people: ``broadcast``, ``hash(customer_id), inferred``.
     """
 
     name: str
@@ -35,11 +38,8 @@ class EdgeView:
     path: str | None
     bytes: int | None
     keys: tuple[str, ...] = ()
-
-    @property
-    def how(self) -> str:
-        """``broadcast``, ``hash(customer_id)``."""
-        return f"{self.kind}({', '.join(self.keys)})" if self.keys else self.kind
+    how: str = ""
+    inferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,9 @@ class RegionView:
 
     `bytes_by_subpartition` is the histogram that the ranges cut; before the decision what is written so far; () if it
     reads no range or nothing is known.
-    `problems` are messages about files that cannot be read.
+    `problems` are messages about files that cannot be read. `strange` says of its sources what is unlike earlier days.
+    `verdicts` are what came of its expectations, as far as subtasks have committed. `durability` says of the edges to
+    its vertices why they are written, or kept inside Spark, `predicted` is what `plan` said of it.
     """
 
     planned: PlannedRegion
@@ -94,6 +96,15 @@ class RegionView:
     manifests: Mapping[int, Manifest]
     bytes_by_subpartition: tuple[int, ...]
     problems: tuple[str, ...]
+    strange: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    durability: tuple[str, ...] = ()
+    predicted: Prediction | None = None
+
+    @property
+    def expectations(self) -> tuple[tuple[str, Expectation], ...]:
+        """All that is expected, with the vertex."""
+        return tuple((step.vertex, each) for step in self.planned.steps for each in step.expectations)
 
     @property
     def name(self) -> str:
@@ -133,6 +144,16 @@ class RegionView:
         return max((subtask.seconds for subtask in self.subtasks if subtask.seconds is not None), default=None)
 
     @property
+    def took(self) -> float | None:
+        """Seconds from the first start of a subtask that has committed to the end of the last one; None if there is
+        none, or if nobody knows when one of them started."""
+        committed = [subtask for subtask in self.subtasks if subtask.is_committed]
+        spans = [(each.waited, each.waited + (each.seconds or 0.0)) for each in committed if each.waited is not None]
+        if not spans or len(spans) < len(committed):
+            return None
+        return round(max(end for _, end in spans) - min(start for start, _ in spans), 3)
+
+    @property
     def attempts(self) -> int:
         """The highest number of an attempt that committed; 0 if none has."""
         return max((subtask.attempt or 0 for subtask in self.subtasks), default=0)
@@ -143,13 +164,21 @@ class RegionView:
         known = {entry.name: entry.bytes for entry in self.decision.inputs} if self.decision else {}
         inputs = [
             EdgeView(
-                entry.name, entry.partitioning.value, entry.region, vertex, None, known.get(entry.name), entry.keys
+                entry.name,
+                entry.partitioning.value,
+                entry.region,
+                vertex,
+                None,
+                known.get(entry.name),
+                entry.keys,
+                entry.how,
+                entry.inferred,
             )
             for entry in self.planned.inputs
             for vertex in [entry.result.rpartition(".")[0]]
         ]
         sources = [
-            EdgeView(source.name, "source", None, None, source.files.path, known.get(source.name))
+            EdgeView(source.name, "source", None, None, source.label, known.get(source.name), how="source")
             for source in self.planned.sources
         ]
         return (*inputs, *sources)

@@ -12,14 +12,14 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.storage.uris import for_hadoop, with_authority, without_connection
 
 FileFormat = Literal["parquet", "csv", "json", "orc"]
-WriteMode = Literal["overwrite", "append", "error"]
+WriteMode = Literal["overwrite", "overwrite_partitions", "append", "error"]
 Missing = Literal["error", "empty"]
 
 SOURCE = "source"
 """The reserved input name of a vertex's own source."""
 
 _FORMATS = ("parquet", "csv", "json", "orc")
-WRITE_MODES: tuple[WriteMode, ...] = ("overwrite", "append", "error")
+WRITE_MODES: tuple[WriteMode, ...] = ("overwrite", "overwrite_partitions", "append", "error")
 _MISSING = ("error", "empty")
 
 
@@ -33,14 +33,20 @@ class Files:
     Args:
         path: templated, a URI or a local path.
         format: parquet, csv, json or orc.
-        mode: overwrite, append or error; for sinks.
+        mode: overwrite, overwrite_partitions (only those that the run writes, as Spark's dynamic partition overwrite),
+            append or error; for sinks.
         schema: the columns as DDL, such as ``"id BIGINT, day DATE"``; for sources.
         options: Spark's reader or writer options.
         missing: what a path is that is not there; for sources. ``"empty"`` takes it for a day without data (object
             stores know no empty folders) and needs `schema`.
+        partition_by: columns that become folders (``day=2026-01-01``) instead of columns of the files; for sinks.
+        sort_by: columns by which the rows of each file are sorted; for sinks.
+        files: at most so many files from each subtask (in each partition); for sinks. Left out, as many as Spark
+            wrote side by side.
 
     Raises:
-        ValueError: an unknown format, mode or missing, an empty path or one that names no place.
+        ValueError: an unknown format, mode or missing, an empty path or one that names no place; columns that are no
+            names, or named twice; less than one file; overwrite_partitions without partition_by.
     """
 
     path: str
@@ -49,6 +55,9 @@ class Files:
     schema: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     missing: Missing = "error"
+    partition_by: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+    files: int | None = None
 
     def __post_init__(self) -> None:
         if not self.path:
@@ -63,11 +72,32 @@ class Files:
             )
         if self.missing == "empty" and self.schema is None:
             raise ValueError(f"Files({self.path!r}): missing='empty' needs a schema; give schema='id BIGINT, ...'")
+        self._check_layout()
         try:
             if isinstance(self.path, str):  # an XCom has a path only in the run
                 with_authority(self.path)
         except ValueError as error:
             raise ValueError(f"Files: {error}") from None
+
+    def _check_layout(self) -> None:
+        """How a sink's rows are laid out; lists of columns are kept as tuples."""
+        for what in ("partition_by", "sort_by"):
+            given = getattr(self, what)
+            is_list = isinstance(given, (list, tuple)) and all(isinstance(name, str) and name for name in given)
+            if not is_list or len({name.lower() for name in given}) < len(given):
+                raise ValueError(
+                    f"Files({self.path!r}): {what} is {given!r}; expected a list of columns, each once, such as ['day']"
+                )
+            object.__setattr__(self, what, tuple(given))
+        if self.files is not None and (
+            isinstance(self.files, bool) or not isinstance(self.files, int) or self.files < 1
+        ):
+            raise ValueError(f"Files({self.path!r}): files is {self.files!r}; expected a number of at least 1")
+        if self.mode == "overwrite_partitions" and not self.partition_by:
+            raise ValueError(
+                f"Files({self.path!r}): mode='overwrite_partitions' replaces partitions, and there are none; give "
+                "partition_by=['day'], or use mode 'overwrite'"
+            )
 
     @property
     def uri(self) -> str:
@@ -85,6 +115,11 @@ class Files:
         """Spark's ``pathGlobFilter``: only files whose name matches."""
         return self._option("pathGlobFilter")
 
+    @property
+    def base_path(self) -> str | None:
+        """Spark's ``basePath``: below it every folder ``name=value`` is a partition column."""
+        return self._option("basePath")
+
     def _option(self, name: str) -> str | None:
         """Spark's options do not care for case."""
         return next((_as_text(value) for key, value in self.options.items() if key.lower() == name.lower()), None)
@@ -97,6 +132,9 @@ class Files:
             "schema": self.schema,
             "options": {key: _as_text(value) for key, value in self.options.items()},
             "missing": self.missing,
+            "partition_by": list(self.partition_by),
+            "sort_by": list(self.sort_by),
+            "files": self.files,
         }
 
     @classmethod

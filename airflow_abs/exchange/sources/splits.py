@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
+from airflow_abs.core.decide.region_inputs import SourceInput
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.glob_pattern import is_glob
 from airflow_abs.exchange.sources.listing import SourceFile, list_source_files
+from airflow_abs.exchange.sources.partitions import partition_of, partition_values
 from airflow_abs.exchange.storage.locations import ExchangePath
 
 
@@ -37,9 +40,46 @@ def list_splits(files: Files, open_path: Callable[[str], ExchangePath]) -> list[
     return listed
 
 
+@dataclass(frozen=True, slots=True)
+class ListedSource:
+    """What is read of a source on the day; of a source in partition folders, of how many of how many."""
+
+    files: Sequence[SourceFile]
+    partitions_read: tuple[int, int] | None = None
+
+    def as_input(self, name: str) -> SourceInput:
+        """What a decision needs of it."""
+        return SourceInput(name, [file.bytes for file in self.files], self.partitions_read)
+
+
+def list_source(files: Files, left_out: Collection[str], open_path: Callable[[str], ExchangePath]) -> ListedSource:
+    """The files outside of the partitions that are left out; errors as `list_splits`."""
+    listed = list_splits(files, open_path)
+    if not left_out:
+        return ListedSource(listed)
+    without = frozenset(left_out)
+    partitions = [partition_of(files, file.path) for file in listed]
+    read = [file for file, partition in zip(listed, partitions, strict=True) if partition not in without]
+    return ListedSource(read, (len(set(partitions) - without), len(set(partitions))))
+
+
+def reads_in_order(files: Files, columns: Sequence[str], splits: Sequence[SourceFile]) -> bool:
+    """Whether Spark's reader gives the source's columns in this order: it puts those of partition folders last."""
+    if not splits or (files.base_path is None and not _has_partitions(files, splits)):
+        return True
+    partition = partition_of(files, splits[0].path)
+    if partition is None:
+        return False
+    names = list(partition_values(partition))
+    return list(columns[len(columns) - len(names) :]) == names
+
+
 def reader_options(files: Files, splits: Sequence[SourceFile]) -> Mapping[str, str]:
     """Options by which some files of a folder are read like the whole folder: its partition columns included."""
+    return {"basePath": files.uri, **files.options} if _has_partitions(files, splits) else files.options
+
+
+def _has_partitions(files: Files, splits: Sequence[SourceFile]) -> bool:
+    """Whether folders below the source's path are columns for Spark."""
     is_one_file = any(split.path == files.uri for split in splits)
-    if is_glob(files.path) or files.is_recursive or is_one_file:
-        return files.options
-    return {"basePath": files.uri, **files.options}
+    return not (is_glob(files.path) or files.is_recursive or is_one_file)

@@ -44,6 +44,18 @@ def raise_unlisted(where: object, error: Exception) -> NoReturn:
     ) from error
 
 
+def raise_unread(where: object, error: Exception) -> NoReturn:
+    """A file that clients of storage could not read.
+
+    Raises:
+        ExchangeUnreachableError: always, with what they said.
+    """
+    raise_if_throttled(where, error)
+    raise ExchangeUnreachableError(
+        f"{where}: cannot be read ({reason_of(error)}); check that it is a readable file"
+    ) from error
+
+
 def is_taken(error: OSError) -> bool:
     """Whether a conditional put was refused for the object that is there: 412, of some stores without detail."""
     return isinstance(error, FileExistsError) or _code(error) in ("PreconditionFailed", "412")

@@ -22,6 +22,7 @@ from airflow_abs.exchange.storage.client_errors import (
     is_contended,
     is_taken,
     raise_if_throttled,
+    raise_unread,
     reason_of,
     storage_errors,
 )
@@ -90,10 +91,7 @@ def read_bytes(path: ExchangePath) -> bytes:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise MissingFileError(f"{location}: no such file; {_DO}", path=str(location)) from error
     except storage_errors() as error:
-        raise_if_throttled(location, error)
-        raise ExchangeUnreachableError(
-            f"{location}: cannot be read ({reason_of(error)}); check that it is a readable file"
-        ) from error
+        raise_unread(location, error)
 
 
 def write_json(path: ExchangePath, payload: Mapping[str, Any], *, version: int = 1) -> None:

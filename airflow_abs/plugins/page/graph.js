@@ -66,7 +66,7 @@ function drawEdge(drawing, region, edge, places, entry) {
   const near = x2 - x1 <= BOX.across + 4;
   const x = near ? (x1 + x2) / 2 : x2 - BOX.across / 2, y = near ? (y1 + y2) / 2 : y2;
   const size = known ? bytes(edge.bytes) : "?", keys = edge.keys.length ? shorten(edge.keys.join(", "), 15) : null;
-  const lines = [["kind", edge.kind], ["keys", keys], ["size", size]].filter(([, text]) => text !== null);
+  const lines = [["kind", edge.inferred ? `${edge.kind}, inferred` : edge.kind], ["keys", keys], ["size", size]].filter(([, text]) => text !== null);
   const wide = 6.6 * Math.max(...lines.map(([, text]) => text.length)) + 8, tall = 15 * lines.length + 2;
   const told = `${edge.vertex} to ${edge.name}: ${edge.how}${known ? `, ${size}` : ""}`;
   return s("g", { class: "edge-label", role: "img", "aria-label": told }, s("title", null, told),

@@ -1,6 +1,6 @@
 "use strict";
 // Earlier runs of the same DAG as small multiples: bytes as bars, fan-out as a line above them, this run marked.
-const SMALL = { width: 250, height: 74, top: 20, line: 16 };
+const SMALL = { width: 250, height: 74, top: 20, line: 16, took: 40 };
 
 function drawHistory(history, current) {
   const series = seriesOf(history);
@@ -55,6 +55,24 @@ function drawSmall({ job, region, values }, runs, current) {
     ...points.filter(([, , index]) => index === position || points.length < 12).map(([x, y, index]) => s("circle", { class: `fan-dot ${index === position ? "current" : ""}`, cx: x, cy: y, r: index === position ? 3.4 : 2 })));
   return h("figure", null, h("figcaption", null, h("strong", null, region),
     h("span", null, own ? `${count(own.parallelism, "subtask")}, ${bytes(own.bytes_in)}` : "not decided"),
-    ratio !== null && (ratio >= 2.5 || ratio <= 0.4) && h("span", { class: "chip warn" }, `${ratio >= 1 ? ratio.toFixed(1) : ratio.toFixed(2)}× the usual`)), drawing);
+    ratio !== null && (ratio >= 2.5 || ratio <= 0.4) && h("span", { class: "chip warn" }, `${ratio >= 1 ? ratio.toFixed(1) : ratio.toFixed(2)}× the usual`)), drawing, drawTook(region, values, runs, position));
+}
+
+// Prediction against truth: seconds on Spark as bars, what was predicted as a line through them.
+function drawTook(region, values, runs, position) {
+  const known = values.filter((value) => value?.seconds != null && value.predicted_seconds != null);
+  if (!known.length) return null;
+  const most = Math.max(...known.flatMap((value) => [value.seconds, value.predicted_seconds])) || 1;
+  const slot = SMALL.width / Math.max(runs.length, 8), ground = SMALL.took - 1, tall = (seconds) => Math.max(2, (ground - 4) * seconds / most);
+  const drawing = s("svg", { class: "took", viewBox: `0 0 ${SMALL.width} ${SMALL.took}`, role: "img", "aria-label": `${region}: seconds on Spark and predicted, by run` });
+  values.forEach((value, index) => {
+    if (!known.includes(value)) return;
+    const x = index * slot + slot * 0.12, width = slot * 0.76, high = tall(value.seconds), said = ground - tall(value.predicted_seconds);
+    drawing.append(s("g", { class: `past ${index === position ? "current" : ""}` },
+      s("title", null, `${dayOf(runs[index].date)}: ${duration(value.seconds)}, predicted ${duration(value.predicted_seconds)}`),
+      s("rect", { class: "amount", x, y: ground - high, width, height: high, rx: Math.min(2, slot / 4) }),
+      s("line", { class: "said", x1: index * slot, x2: index * slot + slot, y1: said, y2: said })));
+  });
+  return [h("p", { class: "hint" }, "Seconds on Spark; the line is what was predicted."), drawing];
 }
 const openRun = (run) => go(planAddress(run));

@@ -46,9 +46,14 @@ function chips(job, region, subtasks) {
   if (region.rule) told.push(h("span", { class: "chip" }, `rule ${region.rule}`), h("span", { class: "chip" }, `target ${bytes(region.target_bytes)}`));
   for (const clamp of region.clamps) told.push(h("span", { class: "chip note" }, `bound ${clamp}`));
   if (region.max_over_mean >= 1.5) told.push(h("span", { class: "chip warn" }, `⚠ largest subtask ${region.max_over_mean.toFixed(1)}× the mean`));
+  for (const line of region.strange) told.push(h("span", { class: "chip warn" }, `⚠ ${line}`));
   const hot = hottest(region.bytes_by_subpartition);
   if (hot) told.push(h("span", { class: "chip warn" }, `⚠ subpartition ${hot.position} holds ${bytes(hot.size)}, ${percent(hot.size, hot.total)} of all`));
   if (region.parallelism === null) told.push(h("span", { class: "chip" }, `at most ${region.bound}`));
+  for (const each of region.expectations) {
+    const holds = each.outcome === "met";
+    told.push(h("span", { class: `chip ${holds ? "" : "warn"}`, title: `${each.vertex} expects ${each.what}` }, `${holds ? "✓" : "⚠"} ${each.name}: ${each.outcome}, ${each.found}`));
+  }
   return h("div", { class: "chips" }, ...told);
 }
 
@@ -69,6 +74,10 @@ function facts(region, subtasks) {
   return h("dl", { class: "facts" },
     ...inputs.map(([how, what, size]) => h("div", null, h("dt", null, how), h("dd", { class: "long" }, what, " ", h("b", null, size)))),
     ...region.sinks.map((sink) => h("div", null, h("dt", null, "publishes"), h("dd", { class: "long" }, sink.path))),
+    ...region.durability.map((line) => h("div", null, h("dt", null, "edge"), h("dd", { class: "long" }, line))),
+    region.predicted && h("div", null, h("dt", null, region.predicted.from_history ? "predicted" : "predicted by the defaults"),
+      h("dd", null, `${duration(region.predicted.seconds)}, ${bytes(region.predicted.output_bytes)}`)),
+    region.predicted && region.took !== null && h("div", null, h("dt", null, "on Spark"), h("dd", null, duration(region.took))),
     region.rows !== null && h("div", null, h("dt", null, "rows out"), h("dd", null, number(region.rows))),
     region.bytes_out !== null && h("div", null, h("dt", null, "bytes out"), h("dd", null, bytes(region.bytes_out))),
     start && h("div", null, h("dt", null, ended ? "took" : "so far"), h("dd", null, duration(between(start, end)))));

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
+from airflow_abs.core.expect.expectations import Expectation, unique_keys
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, Region
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion, PlannedSink, PlannedStep
@@ -19,7 +20,8 @@ from airflow_abs.spark.compile.key_types import (
     subpartition_expression,
 )
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
-from airflow_abs.spark.relations import Relation, add_subpartition, placeholder_relation, result_write_options
+from airflow_abs.spark.observing import mark_repeats
+from airflow_abs.spark.relations import Relation, add_subpartition, arrange, placeholder_relation, result_write_options
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, may_shuffle
 
 
@@ -98,6 +100,7 @@ def plan_region(
             result=specs[edge].name,
             partitioning=edge.partitioning,
             keys=edge.keys,
+            inferred=edge.inferred,
         )
         for member in members
         for placeholder, edge in member.inputs.items()
@@ -116,18 +119,25 @@ def plan_region(
         splittable=tuple(entry.name for entry in inputs if entry.placeholder in members[0].splittable)
         if len(members) == 1
         else (),
-        spark_conf=members[0].spark_conf,
+        spark_conf=_settings(members),
     )
     return planned, cut.templates
 
 
+def _settings(members: Sequence[CompiledVertex]) -> Mapping[str, str]:
+    """The author's, and above them those without which a table's files would be read wrong."""
+    tables = [source.table for member in members for source in member.sources if source.table is not None]
+    return dict(members[0].spark_conf) | {name: value for table in tables for name, value in table.settings.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A vertex's rows as one relation, and the results that its placeholders read."""
+    """A vertex's rows as one relation, and the results that its placeholders read; `expectations` are checked on it."""
 
     relation: Relation
     local: Mapping[str, str]
     shuffles: bool
+    expectations: tuple[Expectation, ...] = ()
 
 
 @dataclass(slots=True)
@@ -161,7 +171,10 @@ class _StepCut:
 
     def _add_sink(self, vertex: CompiledVertex, files: Files) -> None:
         result = f"{vertex.name}.sink"
-        self._add_step(vertex, self._rows(vertex), result, sink=files)
+        rows = self._rows(vertex)
+        laid_out = arrange(rows.relation, files, vertex.schema.names)
+        shuffles = rows.shuffles or files.files is not None
+        self._add_step(vertex, replace(rows, relation=laid_out, shuffles=shuffles), result, sink=files)
         self.sinks.append(PlannedSink(vertex.name, result, files))
 
     def _rows(self, vertex: CompiledVertex) -> _Rows:
@@ -177,7 +190,9 @@ class _StepCut:
             for placeholder, producer in member.local.items()
             if placeholder in found
         }
-        return _Rows(vertex.relation, local, may_shuffle(vertex.relation))
+        expected = vertex.expectations
+        shuffles = may_shuffle(vertex.relation) or bool(unique_keys(expected))
+        return _Rows(mark_repeats(vertex.relation, expected), local, shuffles, expected)
 
     def _add_step(
         self, vertex: CompiledVertex, rows: _Rows, result: str, *, subpartitions: int = 1, sink: Files | None = None
@@ -197,5 +212,7 @@ class _StepCut:
                 digest=sha256(template).hexdigest(),
                 row_hash=None if sink else row_hash(vertex.schema, by_file=by_file),
                 by_file=by_file,
+                expectations=rows.expectations,
+                partition_by=sink.partition_by if sink else (),
             )
         )

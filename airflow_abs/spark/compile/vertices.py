@@ -7,6 +7,7 @@ before its inputs exist.
 
 from __future__ import annotations
 
+import json
 import secrets
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ from itertools import count
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.exchange.records.plan import PlannedSource
 from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
@@ -28,9 +30,11 @@ from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
+from airflow_abs.spark.compile.output_types import check_types
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
 from airflow_abs.spark.values import fix_values
+from airflow_abs.tables.source import Pin
 
 DataFrame = Any
 Session = Any
@@ -44,12 +48,13 @@ class VertexProgram:
     name: str
     transform: Callable[..., DataFrame] | None
     kwargs: Mapping[str, Any]
-    source: Files | None = None
+    source: Files | Pin | None = None
     sink: Files | None = None
     join: str | None = None
     sql: str | None = None
     schema: str | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    expectations: tuple[Expectation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,13 @@ class CompiledVertex:
     splittable: frozenset[str] = frozenset()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     call_sites: Mapping[int, str] = field(default_factory=dict)
+    expectations: tuple[Expectation, ...] = ()
 
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:
-    """True if the vertex's rows are written to files: it has a sink, several readers, or none in its own region."""
+    """True if the vertex's rows are written to files: a gate, or it has several readers, or none in its own region."""
     edges = graph.outputs_of(vertex)
-    return graph.vertex(vertex).has_sink or len(edges) != 1 or graph.crosses_regions(edges[0])
+    return graph.vertex(vertex).is_gate or len(edges) != 1 or graph.crosses_regions(edges[0])
 
 
 def compile_vertices(
@@ -127,13 +133,14 @@ class _VertexCompilation:
             if not self.graph.crosses_regions(edge) and not is_materialised(self.graph, edge.producer):
                 self.frames[edge.input_name] = producer.frame
                 continue
-            placeholder = self._add_placeholder(edge.input_name, producer.schema)
+            placeholder = self._add_placeholder(edge.input_name, self.session.createDataFrame([], producer.schema))
             if self.graph.crosses_regions(edge):
                 inputs[placeholder] = edge
             else:
                 local[placeholder] = edge.producer
         output = self._call(program)
         schema, relation = self._check_output(program.name, output)
+        check_types(program.name, schema, program.sink.format if program.sink else "parquet")
         if program.schema is not None:
             check_contract(self.session, program.name, schema, program.schema)
         splittable: frozenset[str] = frozenset()
@@ -151,17 +158,26 @@ class _VertexCompilation:
             splittable=splittable,
             spark_conf=program.spark_conf,
             call_sites=self.call_sites,
+            expectations=program.expectations,
         )
 
-    def _add_source(self, vertex: str, files: Files) -> PlannedSource:
+    def _add_source(self, vertex: str, source: Files | Pin) -> PlannedSource:
+        if isinstance(source, Pin):
+            empty = self.session.createDataFrame([], _parse_schema(source.schema))
+            placeholder = self._add_placeholder(SOURCE, empty)
+            return PlannedSource(f"{vertex}.{SOURCE}", placeholder, None, source.schema, table=source.pinned)
+        return self._add_files(vertex, source)
+
+    def _add_files(self, vertex: str, files: Files) -> PlannedSource:
         schema = read_source_schema(self.session, vertex, files)
-        placeholder = self._add_placeholder(SOURCE, schema)
+        # A reader of no files has no rows either, and columns such as _metadata.
+        placeholder = self._add_placeholder(SOURCE, self.session.read.format(files.format).schema(schema).load())
         return PlannedSource(f"{vertex}.{SOURCE}", placeholder, files, schema.json())
 
-    def _add_placeholder(self, name: str, schema: StructType) -> str:
+    def _add_placeholder(self, name: str, empty: DataFrame) -> str:
         """Hand the transform an empty, typed DataFrame under a name that is found again in its plan."""
         placeholder = f"{PLACEHOLDER_PREFIX}{next(self.numbers)}"
-        self.frames[name] = self.session.createDataFrame([], schema).alias(placeholder)
+        self.frames[name] = empty.alias(placeholder)
         self.expected[name] = placeholder
         return placeholder
 
@@ -261,6 +277,12 @@ def read_source_schema(session: Session, vertex: str, files: Files) -> StructTyp
             f"vertex {vertex!r}: its source {files.path!r} ({files.format}) matches no files to read a schema from; "
             "check the path of the day, or declare Files(..., schema='...') if the folder may be empty"
         ) from error
+
+
+def _parse_schema(schema: str) -> StructType:
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(json.loads(schema))
 
 
 def check_columns(vertex: str, schema: StructType) -> None:

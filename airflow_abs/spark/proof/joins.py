@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from airflow_abs.spark.proof import refusals
 from airflow_abs.spark.proof.explained import Operator, split_list
-from airflow_abs.spark.proof.rows import Keys, Rows, Spread, pairs_are_together, plain_keys
+from airflow_abs.spark.proof.rows import Keys, Rows, Spread, groups_are_together, pairs_are_together, plain_keys
 
 # Of which side every row, or none, reaches the output whatever the other side holds: it must not be repeated.
 _KEEPS_LEFT = ("LeftOuter", "LeftSemi", "LeftAnti", "LeftSingle", "ExistenceJoin")
 _KEEPS_RIGHT = ("RightOuter",)
 _KEEPS_NONE = ("Inner", "Cross")
-_FULL = "FullOuter"
+_FULL, _SEMI = "FullOuter", "LeftSemi"
 
 
 def join_type(operator: Operator) -> str:
@@ -33,6 +33,8 @@ def join_rows(operator: Operator, left: Rows, right: Rows) -> Rows:
         return Rows(Spread.DIVIDED, _kept_keys(kind, left, right), inputs)
     if not left.divided and not right.divided:
         return Rows(Spread.REPLICATED, inputs=inputs)
+    if kind == _SEMI and right.divided and _one_subtask_matches(operator, right):
+        return Rows(Spread.DIVIDED, inputs=inputs)
     wrong = kind == _FULL or kind in (_KEEPS_RIGHT if left.divided else _KEEPS_LEFT)
     if wrong:
         raise refusals.outer_join(operator, kind, left, right)
@@ -44,7 +46,7 @@ def name_outer_keys(operator: Operator, rows: Rows, left: Rows, right: Rows) -> 
     """Keys of a full outer join: a row has its left key or its right one (``coalesce(l, r)``)."""
     if join_type(operator) != _FULL or not (left.divided and right.divided):
         return rows.together
-    pairs = _pairs(operator)
+    pairs = join_pairs(operator)
     return frozenset(
         tuple(f"coalesce({one}, {other})" for one, other in zip(keys, others, strict=True))
         for keys in left.together
@@ -57,11 +59,17 @@ def _check_both_divided(operator: Operator, left: Rows, right: Rows) -> None:
     broadcast = any(rows.need is not None and rows.need.broadcast for rows in (left, right))
     if broadcast or operator.name.startswith(("CartesianProduct", "BroadcastNestedLoopJoin")):
         raise refusals.join(operator, left, right)
-    if not pairs_are_together(left.together, right.together, _pairs(operator)):
+    if not pairs_are_together(left.together, right.together, join_pairs(operator)):
         raise refusals.join(operator, left, right)
 
 
-def _pairs(operator: Operator) -> list[tuple[str, str]]:
+def _one_subtask_matches(operator: Operator, right: Rows) -> bool:
+    """True if all rows that a left row is compared equal with are in one subtask: only that one keeps it."""
+    return groups_are_together(right.together, plain_keys(split_list(operator.detail("Right keys"))))
+
+
+def join_pairs(operator: Operator) -> list[tuple[str, str]]:
+    """The expressions that a join compares, left and right, in Spark's text."""
     sides = [plain_keys(split_list(operator.detail(f"{side} keys"))) for side in ("Left", "Right")]
     return list(zip(*sides, strict=True)) if len(sides[0]) == len(sides[1]) else []
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.proof.explained import Operator
 from airflow_abs.spark.proof.rows import Keys
-from airflow_abs.spark.relations import Relation, quote, sql_expression
+from airflow_abs.spark.relations import Relation, quote, read_files, sql_expression
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -26,6 +26,8 @@ _MARKED = re.compile(rf"({PREFIX}\w+)\((.*?)\)#\d+L?, \[(.*)\], (?:true|false)",
 _MAP_PANDAS_ITER = 205  # pyspark.util.PythonEvalType.SQL_MAP_PANDAS_ITER_UDF
 _HUGE = 10**15
 _PARTITIONS = 1021  # a number that Spark has no reason to choose by itself
+NO_FILES = "InMemoryFileIndex []"
+"""What Spark calls the files of a reader that was given none."""
 _RULES = "org.apache.spark.sql.catalyst.optimizer."
 
 CONF: Mapping[str, str] = {
@@ -53,7 +55,9 @@ CONF: Mapping[str, str] = {
 class Marker:
     """One input as the exchange gives it.
 
-    `keys` are its hash keys with the type that each is hashed as, None for its own. `source` is True for files.
+    `keys` are its hash keys with the type that each is hashed as, None for its own. `source` is True for files;
+    `format` is theirs if the transform asks for their metadata, which only a reader of files has. `inferred`: `plan`
+    found out how its rows are dealt out.
     """
 
     name: str
@@ -62,17 +66,23 @@ class Marker:
     replicated: bool = False
     keys: tuple[tuple[str, str | None], ...] = ()
     source: bool = False
+    format: str | None = None
+    inferred: bool = False
 
     def describe(self) -> str:
         """``orders is hashed by customer_id``."""
         if self.replicated:
-            return f"{self.input} is broadcast"
-        if self.keys:
-            return f"{self.input} is hashed by {', '.join(key for key, _ in self.keys)}"
-        return f"{self.input} is {'dealt out by files' if self.source else 'spread by no key'}"
+            how = "broadcast"
+        elif self.keys:
+            how = f"hashed by {', '.join(key for key, _ in self.keys)}"
+        else:
+            how = "dealt out by files" if self.source else "spread by no key"
+        return f"{self.input} is {how}{', inferred' if self.inferred else ''}"
 
     def relation(self, schema: StructType) -> Relation:
         """The relation to be planned in place of the input."""
+        if self.format is not None:
+            return read_files([], file_format=self.format, schema=schema.json())
         leaf = _leaf(self, schema)
         if not self.keys:
             return leaf
@@ -89,14 +99,23 @@ class Marker:
 
 def find_marker(operator: Operator, markers: Mapping[str, Marker]) -> tuple[Marker, Keys] | None:
     """The marker that an operator stands for, with its keys in Spark's text; None if it is the author's function."""
+    found = find_attributes(operator, markers)
+    if found is None:
+        return None
+    marker, attributes = found
+    # Without keys that can be found the rows count as spread by no key.
+    return marker, marker.keys_in(attributes) if attributes and marker.keys else ()
+
+
+def find_attributes(operator: Operator, markers: Mapping[str, Marker]) -> tuple[Marker, Keys] | None:
+    """The marker with the attributes of its columns, in order; () if they cannot be told apart for certain."""
     found = _MARKED.fullmatch(operator.detail("Arguments"))
     if found is None or found[1] not in markers:
         return None
     marker = markers[found[1]]
     pattern = ", ".join(f"({re.escape(column)}#\\d+L?)" for column in marker.columns)
     attributes = re.fullmatch(pattern, found[3], re.DOTALL)
-    # Without keys that can be found the rows count as spread by no key.
-    return marker, marker.keys_in(attributes.groups()) if attributes and marker.keys else ()
+    return marker, attributes.groups() if attributes else ()
 
 
 def _key_text(column: str, cast: str | None) -> str:

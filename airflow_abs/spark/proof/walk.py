@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from airflow_abs.spark.proof import refusals
 from airflow_abs.spark.proof.explained import Operator, PhysicalPlan, split_list
 from airflow_abs.spark.proof.joins import join_rows, name_outer_keys
-from airflow_abs.spark.proof.markers import Marker, find_marker
+from airflow_abs.spark.proof.markers import NO_FILES, Marker, find_marker
 from airflow_abs.spark.proof.operators import Rule, rule_of
 from airflow_abs.spark.proof.rows import (
     Keys,
@@ -26,6 +26,8 @@ from airflow_abs.spark.proof.rows import (
 _ONLY_A_LITERAL = re.compile(r"\[[^#]* AS \w+#\d+L?\]")
 # What a recursive query may hold that needs no input of the vertex; Spark shows its logical plan.
 _IN_RECURSION = frozenset({"Project", "Filter", "OneRowRelation", "UnionLoopRef", "LocalRelation", "Union", "Range"})
+_SPARKS_OWN = "ENSURE_REQUIREMENTS"
+_ONE_BY_ONE = frozenset({"Project", "Filter", "Sort"})
 _OUTPUT_IS_INPUT = frozenset({"Filter", "Exchange", "Sort", "CollectMetrics", "Coalesce"})
 
 
@@ -35,7 +37,7 @@ def follow_rows(plan: PhysicalPlan, markers: Mapping[str, Marker]) -> Rows:
     Raises:
         Refusal: some operator needs rows that another subtask has, or would give the same rows in every subtask.
     """
-    walk = _Walk(markers)
+    walk = _Walk(markers, _last_exchange(plan.root))
     for subquery in plan.subqueries:
         if walk.visit(subquery).divided:
             raise refusals.subquery(subquery, walk.visit(subquery))
@@ -44,7 +46,10 @@ def follow_rows(plan: PhysicalPlan, markers: Mapping[str, Marker]) -> Rows:
 
 @dataclass(slots=True)
 class _Walk:
+    """`last_exchange` is the number of the author's exchange on which nothing depends, if there is one."""
+
     markers: Mapping[str, Marker]
+    last_exchange: int | None = None
 
     def visit(self, root: Operator) -> Rows:
         """Rows at the top of a tree; iterative, because plans can be deeper than Python's stack."""
@@ -58,8 +63,8 @@ class _Walk:
     def row_by_row(self, operator: Operator, children: list[Rows]) -> Rows:
         (rows,) = children
         rows = _settled(operator.children[0], rows)
-        together = follow_names(rows.together, split_list(operator.detail("Output")))
-        return replace(rows, together=together)
+        outputs = split_list(operator.detail("Output")) if operator.name != "Expand" else _same_in_all_copies(operator)
+        return replace(rows, together=follow_names(rows.together, outputs))
 
     def grouped(self, operator: Operator, children: list[Rows]) -> Rows:
         """All rows of a group meet here: right if Spark needs no exchange for it, or if the exchange would move nothing
@@ -97,9 +102,11 @@ class _Walk:
             return rows  # all of them are here: they may be moved about inside the subtask
         arguments = operator.detail("Arguments")
         keys = keys_of_exchange(arguments)
-        asked = "ENSURE_REQUIREMENTS" in arguments
+        asked = _SPARKS_OWN in arguments
         if not asked and keys is not None and groups_are_together(rows.together, keys):
             return rows  # the edge's own, or an author's that moves nothing between subtasks
+        if operator.number == self.last_exchange:
+            return rows
         if not asked:
             raise refusals.own_exchange(operator, rows)
         return replace(rows, need=Need(keys, arguments))
@@ -157,7 +164,9 @@ class _Walk:
         raise refusals.sample(children[0])
 
     def scan(self, operator: Operator, _children: list[Rows]) -> Rows:
-        raise refusals.scan(operator)
+        if operator.detail("Location") != NO_FILES:
+            raise refusals.scan(operator)
+        return Rows(Spread.DIVIDED, inputs=frozenset(name for name, each in self.markers.items() if each.format))
 
     def cache(self, _operator: Operator, _children: list[Rows]) -> Rows:
         raise refusals.cache()
@@ -202,6 +211,28 @@ def _parents_first(root: Operator) -> list[Operator]:
     return found
 
 
+def _last_exchange(root: Operator) -> int | None:
+    """An exchange above which each row is looked at by itself: DISTRIBUTE BY at the end, say.
+
+    None if Spark itself wants it: a sort of all rows is no order of each subtask's."""
+    while root.name in _ONE_BY_ONE and len(root.children) == 1:
+        (root,) = root.children
+    wanted = _SPARKS_OWN in root.detail("Arguments")
+    return root.number if root.name == "Exchange" and not wanted else None
+
+
+def _same_in_all_copies(operator: Operator) -> list[str]:
+    """What the copies of a row that grouping sets make have in common, as ``value AS name``."""
+    arguments = split_list(f"[{operator.detail('Arguments')}]")
+    if len(arguments) != 2:
+        return []
+    copies, names = [split_list(copy) for copy in split_list(arguments[0])], split_list(arguments[1])
+    if any(len(copy) != len(names) for copy in copies):
+        return []
+    values = [{copy[place] for copy in copies} for place in range(len(names))]
+    return [f"{value} AS {name}" for (value, *others), name in zip(values, names, strict=True) if not others]
+
+
 def _settled(operator: Operator, rows: Rows) -> Rows:
     """Rows below which no exchange is wanting."""
     if rows.need is not None:
@@ -216,7 +247,7 @@ def _keys(operator: Operator) -> str:
 
 def _union_keys(operator: Operator, children: list[Rows]) -> frozenset[Keys]:
     """Keys that stand at the same places in all inputs of a union; its columns are called as in the first."""
-    outputs = [_output(child) for child in operator.children]
+    outputs = [output_of(child) for child in operator.children]
     if not all(rows.divided for rows in children) or not outputs[0] or len({len(entry) for entry in outputs}) != 1:
         return frozenset()
 
@@ -229,7 +260,7 @@ def _union_keys(operator: Operator, children: list[Rows]) -> frozenset[Keys]:
     return frozenset(tuple(outputs[0][place] for place in keys) for keys in shared)
 
 
-def _output(operator: Operator) -> list[str]:
+def output_of(operator: Operator) -> list[str]:
     """An operator's output attributes, as far as its details tell; else nothing."""
     heading = "Input" if operator.name in _OUTPUT_IS_INPUT else "Results" if "Results" in operator.details else "Output"
     columns = [column.rpartition(" AS ")[2] for column in split_list(operator.detail(heading))]

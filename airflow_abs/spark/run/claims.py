@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
@@ -92,16 +93,25 @@ async def interrupt_recoveries(connection: Connection, folder: JobFolder, owner:
 
 @dataclass(slots=True)
 class ClaimLedger:
-    """Of a recovery: it remembers in the claim, whose lease it keeps."""
+    """Of a recovery: it remembers in the claim, whose lease it keeps.
+
+    The lease is renewed in another thread than the rest: each write of the claim has its turn, or a renewal that was
+    under way would bring back a claim that is ended, and hold up the others until its lease is over.
+    """
 
     folder: JobFolder
     claim: RecoveryClaim
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+    _is_over: bool = False
 
     def start(self, attempt: int, inputs: str) -> int:
+        with self._turn:
+            return self._start(attempt, inputs)
+
+    def _start(self, attempt: int, inputs: str) -> int:
         number = number_to_start(attempt, inputs, stored=self.claim)
         if number == self.claim.attempt:
-            self.claim = replace(self.claim, inputs=inputs)
-            self._renew()
+            self.claim = renew_claim(self.folder, replace(self.claim, inputs=inputs), time.time())
             return number
         moved = move_claim(self.folder, self.claim, number, inputs, time.time())
         if moved is None:
@@ -113,7 +123,9 @@ class ClaimLedger:
         return number
 
     def end(self, recomputed_bytes: int = 0) -> None:
-        end_claim(self.folder, self.claim, recomputed_bytes)
+        with self._turn:
+            self._is_over = True
+            end_claim(self.folder, self.claim, recomputed_bytes)
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
@@ -133,7 +145,9 @@ class ClaimLedger:
                 await renewing
 
     def _renew(self) -> None:
-        self.claim = renew_claim(self.folder, self.claim, time.time())
+        with self._turn:
+            if not self._is_over:
+                self.claim = renew_claim(self.folder, self.claim, time.time())
 
 
 def _is_replaced(folder: JobFolder, lost: LostResults) -> bool:

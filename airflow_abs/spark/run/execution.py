@@ -12,7 +12,7 @@ from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress, execute_operation
 from airflow_abs.spark.connect.operations import Operation, release_operation, set_config
-from airflow_abs.spark.relations import read_checksum, read_row_count
+from airflow_abs.spark.observing import read_observed
 from airflow_abs.spark.run.work import AttemptWork
 
 ProgressListener = Callable[[PlannedStep, Progress], None]
@@ -48,9 +48,8 @@ class AttemptExecution:
                 )
                 listener = partial(self.on_progress, step) if self.on_progress else None
                 outcome = await execute_operation(self.connection, operation, on_progress=listener)
-                rows = read_row_count(outcome.observed, operation.operation_id)
-                checksum = read_checksum(outcome.observed, operation.operation_id)
-                await asyncio.to_thread(self.work.measure, step, piece, rows, checksum)
+                found = read_observed(outcome.observed, operation.operation_id, step)
+                await asyncio.to_thread(self.work.measure, step, piece, found)
                 self.operations.append(operation)
         return self.work.merged()
 

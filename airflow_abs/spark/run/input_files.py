@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, files_for_range
 from airflow_abs.exchange.records.plan import PlannedInput
+from airflow_abs.exchange.records.slices import Slice
 from airflow_abs.spark.run.pieces import Piece
 
 
@@ -19,31 +19,30 @@ class FilesOfProducer:
     files: Sequence[ResultFile]
 
 
-def producers_read(stored: StoredDecision, index: int, entry: PlannedInput) -> Collection[int]:
-    """The producer's subtasks that subtask `index` reads of an input.
+def producers_read(own: Slice, entry: PlannedInput) -> Collection[int]:
+    """The producer's subtasks that a subtask reads of an input.
 
     All of them; of a rescale input those that wrote its files, of a hot subpartition those of its part.
     """
-    assignment = stored.decision.subtasks[index]
     if entry.is_rescale:
-        span = assignment.files.get(entry.name)
-        return stored.rescaled_files(entry.name, span).keys() if span else ()
-    part = assignment.hot_part
-    found = part.producers if part and part.input == entry.name else range(stored.producers[entry.region])
+        files = own.rescaled.get(entry.name)
+        return files.located(files.span).keys() if files else ()
+    part = own.hot_part
+    found = part.producers if part and part.input == entry.name else range(own.producers[entry.region])
     return frozenset(found)
 
 
 def files_of_producers(
-    stored: StoredDecision, entry: PlannedInput, manifests: Sequence[Manifest], piece: Piece
+    own: Slice, entry: PlannedInput, manifests: Sequence[Manifest], piece: Piece
 ) -> list[FilesOfProducer]:
     """What a piece reads of an input, of these subtasks of its producer."""
     if entry.is_rescale:
-        own = piece.rescaled.get(entry.name)
-        spans = stored.rescaled_files(entry.name, own) if own else {}
+        span = piece.rescaled.get(entry.name)
+        spans = own.rescaled[entry.name].located(span) if span else {}
         return [
-            FilesOfProducer(manifest, [file for file in written[span.start : span.stop] if file.rows])
+            FilesOfProducer(manifest, [file for file in written[files.start : files.stop] if file.rows])
             for manifest in manifests
-            if (span := spans.get(manifest.index)) and (written := manifest.results[entry.result].files)
+            if (files := spans.get(manifest.index)) and (written := manifest.results[entry.result].files)
         ]
     wanted = None if entry.is_broadcast else piece.subpartitions
     return [

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError, StoredFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, read_manifest
+from airflow_abs.exchange.records.manifest_index import FEW, ManifestIndex, read_index
 from airflow_abs.exchange.results.lost_files import GONE, find_lost_files
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.spark.run.work import Inputs, SubtaskSpec
@@ -50,11 +51,12 @@ class LostResults:
 class InputCheck:
     """Looks at everything that one subtask reads from the exchange.
 
-    `suspects` are paths that Spark failed to read although they looked whole from outside.
+    `suspects` are paths that Spark failed to read although they looked whole from outside. `index` is read once.
     """
 
     spec: SubtaskSpec
     suspects: set[str] = field(default_factory=set)
+    index: ManifestIndex | None = None
 
     def look(self) -> tuple[Inputs, list[LostResults]]:
         """The manifests that are needed, and what is lost; the first is complete only if the second is empty.
@@ -65,7 +67,7 @@ class InputCheck:
         """
         inputs: dict[str, Sequence[Manifest]] = {}
         lost: list[LostResults] = []
-        for region in self.spec.stored.producers:
+        for region in self.spec.reads.producers:
             found = self._read_manifests(region)
             inputs[region] = [manifest for manifest in found.values() if isinstance(manifest, Manifest)]
             lost += [
@@ -87,9 +89,12 @@ class InputCheck:
         """Of all its subtasks; of those that wrote this one's files, if only rescale inputs come from there."""
         entries = [entry for entry in self.spec.region.inputs if entry.region == region]
         indices = sorted({index for entry in entries for index in self.spec.producers(entry)})
-        decision = self.spec.stored.producer_decisions.get(region)
+        decision = self.spec.reads.producer_decisions.get(region)
+        gathered = self._gathered(region, indices)
 
         def read(index: int) -> Manifest | StoredFileError:
+            if (known := gathered.get(index)) is not None and known.decision == decision:
+                return known
             try:
                 return read_manifest(self.spec.folder, region, index, decision=decision)
             except (MissingFileError, DamagedFileError) as error:
@@ -98,13 +103,22 @@ class InputCheck:
         with ThreadPoolExecutor(min(_READ_THREADS, len(indices)) or 1, thread_name_prefix="read-manifest") as pool:
             return dict(zip(indices, pool.map(read, indices), strict=True))
 
+    def _gathered(self, region: str, indices: Sequence[int]) -> Mapping[int, Manifest]:
+        """Of these the manifests that `decide` has gathered and that are still the ones."""
+        folder = self.spec.folder
+        if locate(folder.path).is_local or len(indices) <= FEW:
+            return {}
+        if self.index is None:
+            self.index = read_index(folder, self.spec.region.name)
+        return self.index.current(folder, region, indices)
+
     def _check_placements(self, inputs: Inputs) -> None:
         """Files of rescale inputs are read by their numbers: they must be those that were decided about."""
-        spec, stored = self.spec, self.spec.stored
+        spec = self.spec
         for entry in spec.region.inputs:
             for each in spec.files(entry, inputs) if entry.is_rescale else ():
                 index, result = each.manifest.index, each.manifest.results[entry.result]
-                decided = len(stored.measured_by_producer[entry.name][index]), stored.placements[entry.name][index]
+                decided = spec.reads.rescaled[entry.name].decided(index)
                 found = len(result.files), result.checksum
                 if found != decided:
                     raise StaleManifestError(
@@ -116,7 +130,7 @@ class InputCheck:
                     )
 
     def _without_manifest(self, region: str, index: int, error: StoredFileError) -> LostResults:
-        decision = self.spec.stored.producer_decisions[region]
+        decision = self.spec.reads.producer_decisions[region]
         return LostResults(region, index, decision, None, (), {error.path: "has no manifest that can be read"}, 0)
 
     def _lost_files(self, inputs: Inputs) -> list[LostResults]:
@@ -157,8 +171,10 @@ def still_whole(folder: JobFolder, files: Sequence[ResultFile]) -> bool:
     """Whether files that were just read can have been read whole.
 
     Spark reads one that was cut to nothing without a word. One that is gone it had read before, or would have failed.
+    An object store says besides, for nothing more, whether one was altered meanwhile.
     """
-    return all(problem == GONE for problem in find_lost_files(folder, files, footers=False).values())
+    footers = not locate(folder.path).is_local
+    return all(problem == GONE for problem in find_lost_files(folder, files, footers=footers).values())
 
 
 def _below(folder: str, path: str) -> str | None:

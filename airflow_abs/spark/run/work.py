@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 
 from airflow_abs.core.decide.parallelism import divide_up
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.spark_tasks import runs_on_one_core, shuffle_partitions, source_task_bytes
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
-from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import (
     Manifest,
     ResultFile,
@@ -26,27 +23,25 @@ from airflow_abs.exchange.records.plan import (
     JobPlan,
     PlannedInput,
     PlannedRegion,
-    PlannedSource,
     PlannedStep,
     read_plan,
 )
+from airflow_abs.exchange.records.slices import Slice, read_slice
 from airflow_abs.exchange.results.measuring import measure_result, merge_results
-from airflow_abs.exchange.sources.splits import reader_options
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import read_bytes
 from airflow_abs.spark.connect.operations import derive_id
+from airflow_abs.spark.observing import Observed, observe, template_columns
 from airflow_abs.spark.relations import (
     Relation,
     coalesce,
-    count_rows,
-    read_files,
     read_result,
-    select_columns,
     write_files,
 )
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.input_files import FilesOfProducer, files_of_producers, producers_read
 from airflow_abs.spark.run.pieces import Piece, cut_pieces, most_files, why_it_stays_whole
+from airflow_abs.spark.source_files import read_source
 from airflow_abs.spark.sql_views import rename_views
 from airflow_abs.spark.template import bind
 from airflow_abs.spark.values import mix_in_subtask
@@ -74,10 +69,9 @@ class SubtaskSpec:
     """One subtask as planned and decided; `memory_failures` is how often it ran out of memory before."""
 
     folder: JobFolder
-    index: int
     plan: JobPlan
     region: PlannedRegion
-    stored: StoredDecision
+    reads: Slice
     memory_failures: int = 0
 
     @classmethod
@@ -85,59 +79,57 @@ class SubtaskSpec:
         """Read it from the exchange.
 
         Raises:
-            ExchangeError: plan or decision is missing, damaged, or not the one that mapped this subtask.
+            ExchangeError: plan or slice is missing, damaged, or not of the decision that mapped this subtask.
         """
         plan = read_plan(folder)
-        stored = read_decision(folder, attempt.region, digest=attempt.decision)
-        stored.check_fits(plan.region(attempt.region), str(folder.decision_path(attempt.region)))
-        return cls(folder, attempt.index, plan, plan.region(attempt.region), stored, memory_failures)
+        planned = plan.region(attempt.region)
+        reads = read_slice(folder, planned, attempt.index, decision=attempt.decision)
+        return cls(folder, plan, planned, reads, memory_failures)
+
+    @property
+    def index(self) -> int:
+        return self.reads.index
 
     @property
     def subpartitions(self) -> IndexRange | None:
-        return self.stored.decision.subtasks[self.index].subpartitions
+        return self.reads.subpartitions
 
     @property
     def runs_on_one_core(self) -> bool:
         """Whether its inputs are read without parallelism, which spares every shuffle."""
-        decision = self.stored.decision
-        alone = runs_on_one_core(decision.parallelism, self.plan.slots, decision.largest_bytes)
+        alone = runs_on_one_core(self.reads.parallelism, self.plan.slots, self.reads.largest_bytes)
         return alone and not self.region.sources and not self.memory_failures
 
     def describe(self) -> str:
         """``enriched[3] of 8 (subpartitions [4, 8), 1.5 MB)``."""
         from airflow_abs.core.wording import format_bytes
 
-        decision = self.stored.decision
         reads = f"subpartitions {self.subpartitions}" if self.subpartitions else "files"
-        size = format_bytes(decision.subtasks[self.index].bytes)
+        size = format_bytes(self.reads.bytes)
         vertices = " -> ".join(self.region.vertices)
-        return f"{self.region.name}[{self.index}] of {decision.parallelism} ({reads}, {size}; vertex {vertices})"
+        return f"{self.region.name}[{self.index}] of {self.reads.parallelism} ({reads}, {size}; vertex {vertices})"
 
     def producers(self, entry: PlannedInput) -> Collection[int]:
         """The producer's subtasks that wrote what this one reads of an input."""
-        return producers_read(self.stored, self.index, entry)
+        return producers_read(self.reads, entry)
 
     def files(self, entry: PlannedInput, inputs: Inputs, piece: Piece | None = None) -> list[FilesOfProducer]:
         """What this one (or a piece of it) reads of an input."""
         wanted = set(self.producers(entry))
         read = [manifest for manifest in inputs[entry.region] if manifest.index in wanted]
-        return files_of_producers(self.stored, entry, read, piece or self.whole())
+        return files_of_producers(self.reads, entry, read, piece or self.whole())
 
     @property
     def left_out(self) -> frozenset[int]:
         """Hot subpartitions within its range, which others read."""
-        decision = self.stored.decision
-        if self.subpartitions is None or decision.subtasks[self.index].hot_part:
-            return frozenset()
-        return decision.hot_subpartitions.intersection(self.subpartitions)
+        return frozenset(self.reads.left_out)
 
     def settings(self) -> dict[str, str]:
         """Configuration of the attempt's session; of first attempts the same for all subtasks of the decision."""
-        decision = self.stored.decision
-        largest = decision.largest_bytes
+        largest = self.reads.largest_bytes
         slots = self.plan.slots
         # Spark would cut the files of every subtask for all slots of the cluster, and write as many files.
-        cut = {"spark.sql.files.minPartitionNum": str(divide_up(slots, decision.parallelism))} if slots else {}
+        cut = {"spark.sql.files.minPartitionNum": str(divide_up(slots, self.reads.parallelism))} if slots else {}
         if self.region.sources:
             cut["spark.sql.files.maxPartitionBytes"] = str(source_task_bytes(largest))
         else:
@@ -153,8 +145,8 @@ class SubtaskSpec:
         }
 
     def whole(self) -> Piece:
-        files = {source.name: self.stored.files_of(self.index, source.name) for source in self.region.sources}
-        return Piece(self.subpartitions, files, rescaled=self.stored.decision.subtasks[self.index].files)
+        rescaled = {name: files.span for name, files in self.reads.rescaled.items()}
+        return Piece(self.subpartitions, self.reads.files, rescaled=rescaled)
 
     @property
     def largest_cut(self) -> int:
@@ -168,10 +160,8 @@ class SubtaskSpec:
         """The whole, or twice as many pieces after every failure for want of memory."""
         if not self.memory_failures or why_it_stays_whole(self.region):
             return [self.whole()]
-        whole, rows = self.whole(), self.stored.measured_by_producer
-        file_bytes = {
-            name: list(chain.from_iterable(rows[name]))[span.start : span.stop] for name, span in whole.rescaled.items()
-        }
+        whole = self.whole()
+        file_bytes = {name: files.bytes_in(files.span) for name, files in self.reads.rescaled.items()}
         return cut_pieces(whole, self._subpartition_bytes(inputs), 2**self.memory_failures, file_bytes)
 
     def _subpartition_bytes(self, inputs: Inputs) -> list[int]:
@@ -224,18 +214,18 @@ class AttemptWork:
         step = self.spec.region.steps[number]
         template = protos().Relation()
         template.ParseFromString(self._read_template(number, step))
-        own = mix_in_subtask(template, step.columns, self.attempt.index, piece.number or 0)
+        own = mix_in_subtask(template, template_columns(step), self.attempt.index, piece.number or 0)
         bound = bind(own, self._bindings(step, piece))
         rename_views(bound, self.operation_id(number, piece).replace("-", ""))
-        if step.format != "parquet" or step.row_hash:
-            bound = count_rows(bound, self.operation_id(number, piece), step.row_hash)
+        bound = observe(bound, self.operation_id(number, piece), step)
         target = uri_for_spark(self._path(step, piece))
-        command = write_files(bound, target, file_format=step.format, options=step.options)
+        command = write_files(bound, target, step.format, step.options, step.partition_by)
         plan: bytes = command.SerializeToString(deterministic=True)
         return plan
 
-    def measure(self, step: PlannedStep, piece: Piece, rows: int | None, checksum: int | None) -> None:
-        measured = measure_result(self.spec.folder, self._path(step, piece), step, rows, checksum)
+    def measure(self, step: PlannedStep, piece: Piece, found: Observed) -> None:
+        path = self._path(step, piece)
+        measured = measure_result(self.spec.folder, path, step, found.rows, found.checksum, found.tallies)
         self.results[piece.number, step.result] = measured
 
     def merged(self) -> dict[str, ResultManifest]:
@@ -266,18 +256,12 @@ class AttemptWork:
     def _bindings(self, step: PlannedStep, piece: Piece) -> dict[str, Callable[[], Relation]]:
         bindings: dict[str, Callable[[], Relation]] = {}
         for source in self.spec.region.sources:
-            bindings[source.placeholder] = partial(self._read_source, source, piece)
+            bindings[source.placeholder] = partial(read_source, source, piece.files[source.name])
         for entry in self.spec.region.inputs:
             bindings[entry.placeholder] = partial(self._read_input, entry, step, piece)
         for placeholder, result in step.local.items():
             bindings[placeholder] = partial(self._read_local, self.results[piece.number, result])
         return bindings
-
-    def _read_source(self, source: PlannedSource, piece: Piece) -> Relation:
-        files = [file.path for file in piece.files[source.name]]
-        options = reader_options(source.files, piece.files[source.name])
-        relation = read_files(files, file_format=source.files.format, schema=source.schema, options=options)
-        return select_columns(relation, [field["name"] for field in json.loads(source.schema)["fields"]])
 
     def _read_input(self, entry: PlannedInput, step: PlannedStep, piece: Piece) -> Relation:
         written = self.spec.plan.region(entry.region).step(entry.result)

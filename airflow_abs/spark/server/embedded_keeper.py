@@ -7,7 +7,6 @@ It ends the server on SIGTERM, when nobody has needed it for a while, or when th
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import secrets
@@ -18,7 +17,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,13 +32,13 @@ from airflow_abs.spark.server.embedded_state import (
     write_private,
 )
 from airflow_abs.spark.server.java import find_java_home
+from airflow_abs.spark.server.parent_death import end_with_parent
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 ANOTHER_KEEPER = 3
 _LOOK_SECONDS = 0.5
 _STOP_SECONDS = 15.0
 _TAKE_SECONDS = 2.0
-_PR_SET_PDEATHSIG = 1
 _ESTABLISHED = "01"
 _LOG_SETTINGS = """\
 rootLogger.level = {level}
@@ -178,7 +176,7 @@ def _start_server(folder: StateFolder) -> subprocess.Popen[bytes]:
             cwd=folder.path / "work",
             env=server_environment(folder, java_home),
             start_new_session=True,
-            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509  (this process has one thread)
+            preexec_fn=end_with_parent(os.getpid(), signal.SIGKILL),  # noqa: PLW1509  (this process has one thread)
         )
     folder.write_state(replace(state, jvm_pid=server.pid))
     return server
@@ -223,17 +221,6 @@ def _clear_work(folder: StateFolder) -> None:
     shutil.rmtree(work, ignore_errors=True)
     with suppress(OSError):  # the folder itself may be gone
         work.mkdir(mode=0o700)
-
-
-def _die_with_parent(parent: int) -> Callable[[], None]:
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def in_child() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the line above
-            os._exit(1)
-
-    return in_child
 
 
 def _free_port() -> int:

@@ -55,6 +55,7 @@ def test_a_uri_without_a_connection_is_opened_without_airflow() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"False\n"
 
 
+@pytest.mark.slow
 def test_a_uri_that_names_a_connection_is_opened_as_tasks_open_it() -> None:
     """In a process of its own: it imports Airflow. Here without the provider that would open it."""
     script = "from airflow_abs.cli.commands.exchange_root import open_uri\nopen_uri('gs://nobody@bucket/exchange')"

@@ -7,11 +7,16 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airflow_abs.cli.main import main
+from airflow_abs.core.wording import format_bytes
+from airflow_abs.exchange.records.plan import PlannedEdge, read_plan
+from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.exchange.storage.whole_files import write_json
 from tests.file_reads import record_reads
 from tests.recorded_runs import chain_run, revenue_run
 
@@ -63,11 +68,31 @@ def test_a_run_as_json_has_every_number(tmp_path: Path, capsys: pytest.CaptureFi
     ]
 
 
+def test_what_was_predicted_and_what_is_strange_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = revenue_run(tmp_path)
+    told = run.plan.to_json() | {
+        "usual": {"orders": {"median": 800, "least": 700, "most": 900, "days": 5, "weekday": "Monday"}},
+        "predictions": {
+            "orders": {"seconds": 2.0, "input_bytes": 4000, "output_bytes": 2000, "from_history": True},
+            "enriched": {"seconds": 1.0, "input_bytes": 1, "output_bytes": 7},
+        },
+    }
+    write_json(run.folder.plan_path, told)
+    run.run("orders", "customers")
+    run.decide("enriched")
+    assert main(["explain", str(run.folder.path)]) == 0
+    shown = capsys.readouterr().out
+    size = format_bytes(read_run(run.folder).region("orders").bytes_out or 0)
+    assert f"  predicted 2.0 s and 2.0 KiB from earlier runs; took 2.5 s and wrote {size}\n" in shown
+    assert "  predicted 1.0 s and 7 B from the defaults\n" in shown
+    strange = "orders is 5.0 times its Monday median: 3.9 KiB instead of 800 B (5 Mondays: 700 B to 900 B)"
+    assert f"  strange: {strange}\n" in shown
+    assert shown.count("predicted") == 2
+
+
 def test_what_another_version_wrote_is_told_and_the_rest_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from airflow_abs.exchange.storage.whole_files import write_json
-
     run = revenue_run(tmp_path)
     run.run("orders", "customers")
     write_json(run.folder.decision_path("customers"), {"plan": "plan-1"})
@@ -120,6 +145,7 @@ def test_a_run_that_is_not_there_is_told_in_one_line(
     assert told.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_of_twenty_vertices_of_128_subtasks_every_file_is_read_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +174,7 @@ print([name for name in ("airflow", "pyspark", "grpc", "pyarrow", "pandas", "duc
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_a_dag_file_is_drawn_before_anything_ran(dags: Path, assert_golden: Golden) -> None:
     """In a process of its own: it imports Airflow."""
     for name, options in (("pipelined.txt", []), ("daily_revenue.dot", ["--dot"])):
@@ -158,6 +185,7 @@ def test_a_dag_file_is_drawn_before_anything_ran(dags: Path, assert_golden: Gold
         assert_golden(f"file_{name}", done.stdout)
 
 
+@pytest.mark.slow
 def test_a_dag_file_that_cannot_be_imported_is_told_with_its_trace(tmp_path: Path) -> None:
     file = tmp_path / "broken.py"
     file.write_text("import airflow\nprint(undefined)\n")
@@ -171,3 +199,18 @@ def test_a_dag_file_that_cannot_be_imported_is_told_with_its_trace(tmp_path: Pat
 @pytest.fixture
 def dags() -> Path:
     return Path(__file__).parents[3] / "dags"
+
+
+def test_every_edge_says_why_it_is_written_or_kept_inside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders", "customers", "enriched")
+    edges = [
+        PlannedEdge("orders", "enriched", "orders", True, "durable: writing 1.0 GiB costs 12 s; ..."),
+        PlannedEdge("enriched", "by_region", "enriched", False, "kept inside Spark: durable=False; ..."),
+    ]
+    plan = replace(read_plan(run.folder), edges=tuple(edges))
+    write_json(run.folder.plan_path, plan.to_json())
+    assert main(["explain", str(run.folder.path)]) == 0
+    shown = capsys.readouterr().out
+    assert "  edge orders -> enriched.orders: durable: writing 1.0 GiB costs 12 s; ...\n" in shown
+    assert "  edge enriched -> by_region.enriched: kept inside Spark: durable=False; ...\n" in shown

@@ -24,6 +24,7 @@ def test_an_age_without_a_unit_is_refused(capsys: pytest.CaptureFixture[str]) ->
     )
 
 
+@pytest.mark.slow
 def test_gc_without_a_migrated_database_says_what_it_needs(tmp_path: Path) -> None:
     """In a process of its own: it imports Airflow."""
     job = JobFolder(tmp_path / "exchange", "d", "r", "j")

@@ -31,7 +31,7 @@ def test_an_example_prints_what_the_page_says(example: int) -> None:
 
 
 def test_every_example_is_run() -> None:
-    assert len(EXAMPLES) == PAGE.count("```python") == 4
+    assert len(EXAMPLES) == PAGE.count("```python") == 5
 
 
 def test_the_numbers_in_the_text_are_right() -> None:

@@ -41,6 +41,15 @@ def test_every_vertex_is_its_own_region_when_all_edges_are_blocking() -> None:
     assert graph.regions[1].subpartitions == 128
 
 
+def test_an_inferred_edge_cuts_regions_as_a_hash_edge_does_and_can_be_named_later() -> None:
+    inferred = JobEdge("a", "b", "a", Partitioning.INFERRED)
+    graph = build([source("a", max_parallelism=7), JobVertex("b", max_parallelism=16)], [inferred])
+    named = JobEdge("a", "b", "a", HASH, ("key",), inferred=True)
+    expected = build([source("a", max_parallelism=7), JobVertex("b", max_parallelism=16)], [named])
+    assert graph.with_edges({inferred: named}) == expected
+    assert (str(inferred), str(named)) == ("a -> b.a [inferred]", "a -> b.a [hash(key), inferred]")
+
+
 def test_forward_edges_tie_vertices_into_one_region_named_after_its_last() -> None:
     graph = build([source("a"), JobVertex("b"), JobVertex("c")], [forward("a", "b"), hashed("b", "c")])
     assert names(graph) == [("b", ("a", "b")), ("c", ("c",))]

@@ -26,12 +26,14 @@ def test_independent_regions_keep_the_given_order() -> None:
     assert compute_pipelined_regions([], []) == ()
 
 
+@pytest.mark.slow
 def test_a_ring_of_100000_regions_is_one() -> None:
     count = 100_000
     edges = [(node, (node + 1) % count, False) for node in range(count)]
     assert len(compute_pipelined_regions(range(count), edges)) == 1
 
 
+@pytest.mark.slow
 def test_a_chain_of_100000_regions_is_not() -> None:
     count = 100_000
     edges = [(node + 1, node, False) for node in range(count - 1)]

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import pytest
 from upath import UPath
 
-from airflow_abs.exchange.errors import CommitConflictError, CommitError, MissingFileError
+from airflow_abs.exchange.errors import CommitConflictError, CommitError, ExchangeUnreachableError, MissingFileError
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.publication import publish, read_commit
 from airflow_abs.exchange.publish.record import CommitEntry, CommitRecord, PublishedFile
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic, write_json
 from tests.exchange.publish.commits import KilledError, stage, visible
+from tests.s3_server import S3Server
 
 
 @pytest.fixture
@@ -152,3 +153,10 @@ def test_a_store_that_refuses_is_named(bucket: UPath, monkeypatch: pytest.Monkey
         CommitError, match=r"cannot be published \(PermissionError: .*rights to read, write, list and d"
     ):
         publish(bucket / "t", staged, mode="append", identity="run")
+
+
+def test_a_reader_whom_the_store_refuses_gets_an_error_of_the_exchange(s3: S3Server, s3_root: UPath) -> None:
+    publish(s3_root / "t", stage(s3_root, ["row"]), mode="overwrite", identity="run 1")
+    s3.answer(403, "AccessDenied", ["LIST", "GET"], times=None)
+    with pytest.raises(ExchangeUnreachableError, match=r"/t: cannot be read \(PermissionError: "):
+        read_commit(s3_root / "t")

@@ -130,7 +130,8 @@ def test_a_staged_file_of_another_size_leaves_the_old_output(root: ExchangePath,
 
 
 def test_an_unknown_mode_and_an_empty_identity_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="mode 'replace', expected one of overwrite, append, error"):
+    expected = "mode 'replace', expected one of overwrite, overwrite_partitions, append, error"
+    with pytest.raises(ValueError, match=expected):
         publish(tmp_path / "t", [], mode="replace", identity="run")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="expected an identity that names the run"):
         publish(tmp_path / "t", [], mode="append", identity="")

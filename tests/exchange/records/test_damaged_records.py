@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,21 +14,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from airflow_abs.core.durability.strange_day import usual_bytes
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.exchange.errors import DamagedFileError, ExchangeError, StoredFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publication import read_commit
 from airflow_abs.exchange.records.decisions import read_decision
+from airflow_abs.exchange.records.job_history import history_from_json, read_history, remember_run
 from airflow_abs.exchange.records.manifest import read_manifest
 from airflow_abs.exchange.records.plan import read_plan, region_options
 from airflow_abs.exchange.records.recovery_claim import read_claim
 from airflow_abs.exchange.records.server_record import read_server
+from airflow_abs.exchange.records.slices import cut_slices, read_slice, write_slices
 from airflow_abs.exchange.records.tries import read_try
+from airflow_abs.exchange.runs.past_run import past_run
 from airflow_abs.exchange.runs.recorded import recorded_job
 from airflow_abs.exchange.runs.replayed import replay_run
 from airflow_abs.exchange.runs.run_json import run_to_json
 from airflow_abs.exchange.runs.run_reading import read_run
-from airflow_abs.exchange.storage.whole_files import decode_json, encode_json
+from airflow_abs.exchange.storage.whole_files import decode_json, encode_json, read_json
+from airflow_abs.spark.errors import would_happen_again
+
+pytestmark = pytest.mark.slow
 
 WHOLE = Path(__file__).parent.parent / "runs" / "written_at_80fdde5"
 
@@ -53,6 +61,13 @@ def use_decision(folder: JobFolder) -> None:
                 stored.files_of(subtask.index, source)
 
 
+def use_slice(folder: JobFolder) -> None:
+    region = read_plan(folder).region("enriched")
+    found = read_slice(folder, region, 0, decision="91891a24334add9b")
+    for files in found.rescaled.values():
+        files.located(files.span)
+
+
 def use_manifest(folder: JobFolder) -> None:
     manifest = read_manifest(folder, "orders", 0)
     for result in manifest.results.values():
@@ -60,14 +75,23 @@ def use_manifest(folder: JobFolder) -> None:
         assert result.rows >= 0
 
 
+def use_history(folder: JobFolder) -> None:
+    """Who runs reads it without an error, whatever it holds."""
+    found = read_history(JobFolder(folder.root, folder.dag_id, "next", folder.job))
+    usual_bytes(found)
+    assert found == history_from_json(read_json(folder.history_path), where=str(folder.history_path))
+
+
 READERS: dict[str, Callable[[JobFolder], object]] = {
     "exchange/dag/run/job/plan.json": use_plan,
     "exchange/dag/run/job/orders/decision.json": use_decision,
+    "exchange/dag/run/job/enriched/subtask-0/slice.json": use_slice,
     "exchange/dag/run/job/enriched/decision.json": use_decision,
     "exchange/dag/run/job/orders/subtask-0/manifest.json": use_manifest,
     "exchange/dag/run/job/orders/subtask-0/try-1.json": lambda folder: read_try(folder, "orders", 0, 1),
     "exchange/dag/run/job/orders/subtask-0/recovery-1001.json": lambda folder: read_claim(folder, "orders", 0, 1001),
     "exchange/dag/run/job/server.json": read_server,
+    "exchange/dag/_history/job.json": use_history,
     "mart/_airflow_abs_commit": lambda folder: read_commit(Path(str(folder.root)).parent / "mart"),
 }
 VALUES: list[Any] = [None, True, 0, -1, 7, 2.5, 10**30, "", "x", [], [1], {}, {"x": 1}, [[]], [{}]]
@@ -103,7 +127,12 @@ def inside(payload: dict[str, Any], way: Way) -> tuple[dict[str, Any], Any]:
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(shutil.copytree(WHOLE, tmp_path_factory.mktemp("damaged") / "root"))
+    """With a history and slices, which that version did not write."""
+    root = Path(shutil.copytree(WHOLE, tmp_path_factory.mktemp("damaged") / "root"))
+    folder = JobFolder(root / "exchange", "dag", "run", "job")
+    remember_run(folder, past_run(read_run(folder), "2026-01-05", 1.0, would_happen_again))
+    write_slices(folder, "enriched", cut_slices(read_decision(folder, "enriched")))
+    return root
 
 
 def read(root: Path, name: str, data: bytes) -> None:
@@ -177,6 +206,55 @@ def test_a_record_with_other_bytes_is_refused_by_name(copied: Path, name: str, d
     read(copied, name, whole[:start] + data.draw(st.binary(max_size=8)) + whole[stop:])
 
 
+MUTATIONS = 5_000  # over all records
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_thousands_of_mutations_are_each_a_whole_record_or_an_error_that_names_the_file(
+    copied: Path, name: str
+) -> None:
+    """By seed, without the rest of the run: half of them of bytes, half of them of fields under a right checksum."""
+    chance = random.Random(name)  # noqa: S311
+    whole = (copied / name).read_bytes()
+    payload = decode_json(whole, where=name)
+    ways, folder = list(ways_into(payload)), JobFolder(copied / "exchange", "dag", "run", "job")
+    refused = 0
+    try:
+        for number in range(-(-MUTATIONS // len(READERS))):
+            mutated = mutate_bytes(whole, chance) if number % 2 else mutate_fields(payload, ways, chance)
+            (copied / name).write_bytes(mutated)
+            error = error_of(READERS[name], folder)
+            if error is not None:
+                assert isinstance(error, StoredFileError), f"{error!r} of {mutated[:500]!r}"
+                assert name.rpartition("/")[2] in error.path
+                assert error.path in str(error)
+                refused += 1
+    finally:
+        (copied / name).write_bytes(whole)
+    assert refused > 0 or name.rpartition("/")[2].startswith(("try-", "recovery-"))  # those count as not there
+
+
+def mutate_bytes(whole: bytes, chance: random.Random) -> bytes:
+    start = chance.randrange(len(whole) + 1)
+    match chance.randrange(4):
+        case 0:
+            return whole[:start]
+        case 1:
+            return whole[:start] + chance.randbytes(chance.randrange(1, 8)) + whole[start:]
+        case 2:
+            return whole[:start] + whole[min(len(whole), start + chance.randrange(1, 20)) :]
+        case _:
+            flipped = bytearray(whole)
+            flipped[start % len(whole)] ^= 1 << chance.randrange(8)
+            return bytes(flipped)
+
+
+def mutate_fields(payload: dict[str, Any], ways: Sequence[Way], chance: random.Random) -> bytes:
+    way = chance.choice(ways)
+    changed = without(payload, way) if chance.random() < 0.3 else replaced(payload, way, chance.choice(VALUES))
+    return encode_json(changed)
+
+
 REQUIRED = {
     "exchange/dag/run/job/plan.json": ["id", "regions", "options", "slots", "spark_version"],
     "exchange/dag/run/job/orders/decision.json": [
@@ -185,6 +263,7 @@ REQUIRED = {
     "exchange/dag/run/job/orders/subtask-0/manifest.json": [
         "region", "index", "attempt", "decision", "seconds", "results",
     ],
+    "exchange/dag/_history/job.json": ["runs"],
     "exchange/dag/run/job/server.json": ["key", "application", "submitted", "host", "port"],
     "mart/_airflow_abs_commit": ["entries"],
 }  # fmt: skip
@@ -223,6 +302,12 @@ def test_a_missing_field_is_named_with_the_file_and_what_to_do(copied: Path, nam
         ("orders/decision.json", ("decision", "parallelism"), 5, "it has 2 subtasks at a parallelism of 5"),
         ("orders/decision.json", ("files",), {}, r"subtask 0 has splits of \['orders.source'\], expected \[\]"),
         ("orders/decision.json", ("files", "orders.source"), [], r"reads splits of orders.source outside \[0, 0\)"),
+        (
+            "orders/decision.json",
+            ("decision", "inputs", 0, "name"),
+            "x",
+            r"from sources \['x'\], expected \['orders.source'",
+        ),
         ("enriched/decision.json", ("producer_decisions",), {}, r"are of \[\], expected \['customers', 'orders'\]"),
     ],
 )

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.exchange.errors import ExchangeError, ExchangeUnreachableError
+from airflow_abs.core.durability.prediction import RunHistory
+from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder, escape
+from airflow_abs.exchange.records.job_history import read_history, remember_run
 from airflow_abs.exchange.runs.cleaning import Deleted, delete_expired, find_expired, release_job
-from airflow_abs.exchange.runs.root_marker import mark_root
+from airflow_abs.exchange.runs.root_marker import MARKER_NAME, mark_root
 from airflow_abs.exchange.storage.locations import ExchangePath, locate, modified_seconds
-from airflow_abs.exchange.storage.whole_files import encode_json, write_atomic
+from airflow_abs.exchange.storage.whole_files import write_atomic
+from tests.exchange.runs.filled_run import PLAN, fill, names_below
 
 METADATA = [
     "attempt-1/step-0.pb",
@@ -21,25 +24,7 @@ METADATA = [
     "orders/subtask-0/manifest.json",
     "plan.json",
 ]
-PLAN = encode_json({"id": "p", "regions": []})
 SIZE = 31 + len(PLAN)
-
-
-def fill(job: JobFolder) -> None:
-    for region in ("orders", "attempt-1"):  # a region may be named like a folder of the layout
-        write_atomic(job.manifest_path(region, 0), b"m")
-        write_atomic(job.step_path(region, 0), b"ss")
-        for attempt in (1, 2):
-            write_atomic(job.result_path(region, 0, attempt, "r") / "part-0.parquet", b"ddd")
-            write_atomic(job.result_path(region, 0, attempt, "r") / "manifest.json", b"ddd")
-    write_atomic(job.decision_path("orders"), b"d")
-    write_atomic(job.plan_path, PLAN)
-
-
-def names_below(path: ExchangePath) -> list[str]:
-    location = locate(path)
-    location.forget_listings()
-    return sorted(location.at(name).relative_to(location) for name in location.fs.find(location.path))
 
 
 def age(job: JobFolder, modified: float) -> None:
@@ -222,48 +207,6 @@ def test_an_exchange_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch:
         find_expired(tmp_path, 0.0, now=0.0)
 
 
-def test_files_outside_the_layout_are_left_alone(tmp_path: Path) -> None:
-    mark_root(tmp_path)
-    for name in ("readme", "d/x", "d/r/x", ".hidden/r/j/plan.json"):
-        write_atomic(tmp_path / name, PLAN)
-    assert find_expired(tmp_path, 0.0, now=1e12) == []
-
-
-def test_data_that_lies_as_deep_as_a_run_is_none(root: ExchangePath) -> None:
-    write_atomic(root / "sales" / "orders" / "ds=2026-01-01" / "part.parquet", b"data")
-    with pytest.raises(ExchangeError, match=r"found neither the file _airflow_abs_exchange there nor a run with a rea"):
-        find_expired(root, 0.0, now=1e12)
-    mark_root(root)
-    assert find_expired(root, 0.0, now=1e12) == []
-    fill(JobFolder(root, "d", "r", "j"))
-    assert [str(job) for job, _ in delete_expired(find_expired(root, 0.0, now=1e12))] == ["d/r/j"]
-    assert names_below(root) == ["_airflow_abs_exchange", "sales/orders/ds=2026-01-01/part.parquet"]
-
-
-@pytest.mark.parametrize("plan", [b"", b'{"id": "p", "regions": []}', PLAN[:-2], encode_json({"id": "p"})])
-def test_a_folder_without_a_readable_plan_is_no_run(tmp_path: Path, plan: bytes) -> None:
-    mark_root(tmp_path)
-    fill(JobFolder(tmp_path, "d", "r", "j"))
-    write_atomic(tmp_path / "d" / "r" / "j" / "plan.json", plan)
-    assert find_expired(tmp_path, 0.0, now=1e12) == []
-
-
-def test_a_plan_of_another_version_is_one(tmp_path: Path) -> None:
-    fill(JobFolder(tmp_path, "d", "r", "j"))
-    write_atomic(tmp_path / "d" / "r" / "j" / "plan.json", encode_json({"jobs": []}, version=2))
-    assert [str(job) for job in find_expired(tmp_path, 0.0, now=1e12)] == ["d/r/j"]
-
-
-def test_a_root_from_before_there_was_a_marker_is_known_by_its_plans_and_marked(root: ExchangePath) -> None:
-    fill(JobFolder(root, "d", "r", "j"))
-    expired = find_expired(root, 0.0, now=1e12)
-    assert "_airflow_abs_exchange" not in names_below(root)  # a search writes nothing
-    assert [str(job) for job, _ in delete_expired(expired)] == ["d/r/j"]
-    assert names_below(root) == ["_airflow_abs_exchange"]
-    write_atomic(root / "lake" / "orders" / "ds=1" / "x", b"")
-    assert find_expired(root, 0.0, now=1e12) == []  # no error: it is marked now
-
-
 @pytest.mark.parametrize("name", ["notes.txt", "orders/notes.txt", "orders/subtask-0/notes.txt", "x/attempt-1/r/f"])
 def test_a_file_that_somebody_put_into_a_runs_folder_stays(root: ExchangePath, name: str) -> None:
     job = JobFolder(root, "d", "r", "j")
@@ -292,13 +235,6 @@ def test_everything_that_a_run_writes_goes(root: ExchangePath) -> None:
     assert names_below(root) == ["_airflow_abs_exchange"]
 
 
-def test_a_root_is_marked_once(root: ExchangePath) -> None:
-    mark_root(root)
-    before = locate(root).fs.info((locate(root) / "_airflow_abs_exchange").path)
-    mark_root(root)
-    assert locate(root).fs.info((locate(root) / "_airflow_abs_exchange").path) == before
-
-
 def test_a_plan_goes_last_so_that_what_is_deleted_in_part_is_found_again(
     root: ExchangePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,3 +260,18 @@ def test_a_plan_goes_last_so_that_what_is_deleted_in_part_is_found_again(
 )
 def test_each_storage_tells_the_time_in_its_own_way(info: dict[str, object], seconds: float | None) -> None:
     assert modified_seconds(info) == seconds
+
+
+def test_a_jobs_history_is_no_run_and_outlives_all_of_them(tmp_path: Path) -> None:
+    mark_root(tmp_path)
+    job = JobFolder(tmp_path, "d", "r", "j")
+    fill(job)
+    remember_run(job, RunHistory(1.0, (), "r"))
+    release_job(job)
+    age(job, 1000.0)
+    os.utime(str(job.history_path), (1000.0, 1000.0))
+    expired = find_expired(tmp_path, 1.0, now=2000.0)
+    assert [str(each) for each in expired] == ["d/r/j"]
+    assert len(list(delete_expired(expired))) == 1
+    assert names_below(tmp_path) == [MARKER_NAME, "d/_history/j.json"]
+    assert [run.run_id for run in read_history(JobFolder(tmp_path, "d", "next", "j")).runs] == ["r"]

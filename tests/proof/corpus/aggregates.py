@@ -52,6 +52,7 @@ safe("constant_of_group", lambda o: o.groupBy("customer").agg(F.first("customer"
 safe("pivot_with_values", lambda o: o.groupBy("customer").pivot("region", ["north", "south"]).sum("qty"), o=ORDERS)
 safe("aggregate_without_functions", query("SELECT customer FROM {o} GROUP BY customer"), o=ORDERS)
 safe("grouping_sets_that_hold_the_key", lambda o: o.groupingSets([("customer", "region"), ("customer",)], "customer", "region").agg(F.count(F.lit(1)).alias("n"), F.grouping_id().alias("g")), "every set holds the key", o=ORDERS)  # fmt: skip
+unsafe("grouping_sets_of_which_one_lacks_the_key", lambda o: o.groupingSets([("customer", "region"), ("region",)], "customer", "region").agg(F.count(F.lit(1)).alias("n")), "one set is by region alone", o=ORDERS)  # fmt: skip
 safe("rows_of_whole_joined_then_summed", lambda o, c: o.join(F.broadcast(c), "customer").groupBy("customer", "home").agg(F.sum("amount").alias("s")), o=ORDERS, c=whole("customers"))  # fmt: skip
 safe(
     "filter_aggregate", query("SELECT customer, count(*) FILTER (WHERE flag) AS n FROM {o} GROUP BY customer"), o=ORDERS

@@ -37,6 +37,7 @@ unsafe(
 )
 unsafe("anti_join_from_lookup", lambda o, c: c.join(o, "customer", "anti"), TWICE, **LOOKUP)
 unsafe("anti_join_from_lookup_to_keyed", lambda o, c: c.join(o, "customer", "anti"), TWICE, **KEYED_LOOKUP)
+unsafe("semi_join_from_lookup_to_other", lambda o, c: c.join(o.withColumnRenamed("qty", "long_key").select("long_key"), "long_key", "semi"), "a customer's number is in several subtasks", **KEYED_LOOKUP)  # fmt: skip
 safe(
     "semi_join_from_lookup_to_keyed",
     lambda o, c: c.join(o, "customer", "semi"),

@@ -69,6 +69,7 @@ unsafe(
     c=LOOKUP,
 )
 unsafe("whole_kept_by_cross_join_with_count", lambda o, c: c.crossJoin(o.agg(F.count("*").alias("n"))), "every subtask has a count of its own", o=ANYWHERE, c=LOOKUP)  # fmt: skip
+unsafe("whole_alone_in_several_subtasks", lambda c: c.select("name"), EVERY, min_parallelism=2, c=LOOKUP)
 unsafe("whole_aggregated_and_added", lambda o, c: o.groupBy("customer").count().unionByName(c.groupBy("customer").count()), EVERY, o=ORDERS, c=LOOKUP)  # fmt: skip
 unsafe("whole_filtered_by_existence", lambda o, c: c.where(o.where(F.col("customer") == F.col("customer").outer()).exists()).select("name"), "a customer has orders in several subtasks", o=ANYWHERE, c=LOOKUP)  # fmt: skip
 safe("existence_in_whole", lambda o, c: o.where(c.where(F.col("customer") == F.col("customer").outer()).exists()).select("id"), o=ANYWHERE, c=LOOKUP)  # fmt: skip

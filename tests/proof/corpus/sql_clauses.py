@@ -57,6 +57,7 @@ safe("sql_distribute_by", query("SELECT id FROM {o} DISTRIBUTE BY region"), "mov
 safe(
     "sql_cluster_by", query("SELECT id, region FROM {o} CLUSTER BY region"), "orders within partitions only", o=ANYWHERE
 )
+unsafe("sql_distribute_by_then_grouped", query("SELECT region, count(*) AS n FROM (SELECT * FROM {o} DISTRIBUTE BY region) GROUP BY region"), "a region's rows are in several subtasks", o=ANYWHERE)  # fmt: skip
 safe("sql_sort_by", query("SELECT id FROM {o} SORT BY at"), "orders within partitions only", o=ANYWHERE)
 safe("sql_union_all", query("SELECT customer FROM {o} UNION ALL SELECT customer FROM {e}"), **EVENTS)
 safe("sql_intersect_by_key", query("SELECT customer FROM {o} INTERSECT SELECT customer FROM {e}"), **EVENTS)

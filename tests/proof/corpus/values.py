@@ -80,6 +80,10 @@ unsafe(
     check=as_many_rows,
     o=ANYWHERE,
 )
-safe("source_file_name", lambda o: o.select("id", F.input_file_name().alias("v"), F.input_file_block_start().alias("b"), F.input_file_block_length().alias("n")), "the files are the source's", o=source("orders"))  # fmt: skip
+safe("source_file_name", lambda o: o.select("id", F.input_file_name().alias("v")), "the files are the source's", o=source("orders"))  # fmt: skip
+unsafe("source_file_blocks", lambda o: o.select("id", F.input_file_block_start().alias("b"), F.input_file_block_length().alias("n")), "a subtask cuts files into blocks as its size asks for", o=source("orders"))  # fmt: skip
 safe("source_metadata", lambda o: o.select("id", o.metadataColumn("_metadata").getField("file_name").alias("f")), "the files are the source's", o=source("orders"))  # fmt: skip
+safe("source_metadata_filtered", lambda o: o.where(F.col("_metadata.file_size") > 0).select("id", "_metadata.file_modification_time", "_metadata.file_path"), "the files are the source's", o=source("orders"))  # fmt: skip
+safe("source_metadata_joined", lambda o, c: o.select("id", "customer", "_metadata.file_size").join(c, "customer").select("id", "file_size", "name"), "the files are the source's", o=source("orders"), c=whole("customers"))  # fmt: skip
+unsafe("source_metadata_counted", lambda o: o.groupBy("_metadata.file_name").count(), "totals are of all rows", o=source("orders"))  # fmt: skip
 safe("random_of_lookup", lambda o, c: o.join(c.withColumn("v", F.rand(1)), "customer").select("id"), "the draw is dropped", o=ANYWHERE, c=whole("customers"))  # fmt: skip

@@ -66,7 +66,7 @@ def test_edges_with_equal_keys_share_one_result_and_the_sink_is_written_from_its
         ],
         16,
     )
-    orders = VertexProgram("orders", None, {}, Files("/in", schema=ORDERS), Files("/out", format="csv"))
+    orders = VertexProgram("orders", None, {}, Files("/in", schema=ORDERS), Files("/out", format="json"))
     programs = [orders, *(VertexProgram(name, None, {}) for name in consumers)]
     planned, templates = compile_graph(session, graph, programs)
     steps = planned["orders"].steps
@@ -74,7 +74,7 @@ def test_edges_with_equal_keys_share_one_result_and_the_sink_is_written_from_its
     assert planned["spend"].inputs[0].result == planned["latest"].inputs[0].result == by_customer
     assert planned["other"].inputs[0].result == by_order
     assert [list(step.local.values()) for step in steps] == [[], [by_customer], [by_customer]]
-    assert (sink, steps[2].format, len(templates["orders"])) == ("orders.sink", "csv", 3)
+    assert (sink, steps[2].format, len(templates["orders"])) == ("orders.sink", "json", 3)
 
 
 def test_a_vertex_read_by_several_vertices_of_its_own_region_is_computed_once(session: Any) -> None:

@@ -39,6 +39,10 @@ ACCEPTED: dict[str, Callable[..., Any]] = {
         orders.join(customers, "customer", "left").groupBy("customer", "name").count()
     ),
     "semi join": lambda orders, customers: orders.join(customers, "customer", "left_semi"),
+    "semi join of a broadcast input with one that is hashed by its key": lambda orders, rates: rates.join(
+        orders, "customer", "left_semi"
+    ),
+    "DISTRIBUTE BY at the end": sql("SELECT id, region FROM {orders} DISTRIBUTE BY region"),
     "anti join": lambda orders, customers: orders.join(customers, "customer", "left_anti"),
     "join of three": lambda orders, customers, longs: orders.join(customers.drop("region"), "customer").join(
         longs, "customer"

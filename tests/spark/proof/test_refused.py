@@ -70,6 +70,11 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
         "a window",
         "partitionBy() the window",
     ),
+    "global sort, then a column": (
+        lambda orders: orders.orderBy("amount").withColumn("twice", functions().col("amount") * 2),
+        "orderBy amount ASC NULLS FIRST",
+        "sortWithinPartitions()",
+    ),
     "global sort": (
         lambda orders: orders.orderBy("amount"),
         "orderBy amount ASC NULLS FIRST",
@@ -134,7 +139,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
         "hash()",
     ),
     "semi join of a broadcast input": (
-        lambda orders, rates: rates.join(orders, "customer", "left_semi"),
+        lambda pairs, rates: rates.join(pairs, "customer", "left_semi"),
         "a left semi join",
         "hash()",
     ),

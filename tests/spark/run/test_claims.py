@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.recovery_claim import LEASE_SECONDS, claim_recovery, read_claim
+from airflow_abs.exchange.records.recovery_claim import (
+    LEASE_SECONDS,
+    RecoveryClaim,
+    claim_recovery,
+    read_claim,
+    renew_claim,
+)
 from airflow_abs.exchange.records.tries import TryRecord, write_try
 from airflow_abs.exchange.storage.whole_files import write_atomic
 from airflow_abs.spark.errors import TransientSparkError
@@ -45,3 +55,34 @@ def test_a_recovery_that_slept_does_not_take_the_number_of_another(folder: JobFo
         ClaimLedger(folder, slept.claim).start(1002, "other inputs")
     held = read_claim(folder, "orders", 0, 1002)
     assert held == other.claim
+
+
+def test_a_renewal_that_is_slow_does_not_bring_back_a_claim_that_was_let_go(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease would hold up the other readers for as long as it lasts."""
+    claimed = claim_recovery(folder, "orders", 0, decision="d", owner="a", lost_attempt=1, now=time.time())
+    assert claimed is not None
+    ledger = ClaimLedger(folder, replace(claimed.claim, inputs="inputs"))
+    writing, go_on, renewals = threading.Event(), threading.Event(), list[str]()
+
+    def slow_renewal(where: JobFolder, claim: RecoveryClaim, now: float) -> RecoveryClaim:
+        writing.set()
+        assert go_on.wait(20.0)
+        renewals.append(str(claim.attempt))
+        return renew_claim(where, claim, now)
+
+    monkeypatch.setattr("airflow_abs.spark.run.claims.renew_claim", slow_renewal)
+    with ThreadPoolExecutor(2) as pool:
+        renewed = pool.submit(ledger._renew)
+        assert writing.wait(20.0)
+        moved = pool.submit(ledger.start, 1001, "other inputs")  # while the old claim is being written
+        time.sleep(0.2)  # let it come to where it has to wait: without the turn it would be through by then
+        go_on.set()
+        renewed.result()
+        assert moved.result() == 1002
+    ledger.end(7)
+    ledger._renew()  # was on its way when the recovery ended
+    ended = {number: read_claim(folder, "orders", 0, number) for number in (1001, 1002)}
+    assert [claim.ended for claim in ended.values() if claim] == [True, True]
+    assert renewals == ["1001"]

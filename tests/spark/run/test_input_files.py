@@ -14,7 +14,7 @@ from tests.recorded_runs import RecordedRun, copied_run
 
 
 def spec_of(run: RecordedRun, region: str, index: int, memory_failures: int = 0) -> SubtaskSpec:
-    return SubtaskSpec(run.folder, index, run.plan, run.plan.region(region), run.stored[region], memory_failures)
+    return SubtaskSpec(run.folder, run.plan, run.plan.region(region), run.slice_of(region, index), memory_failures)
 
 
 def all_inputs(run: RecordedRun, region: str) -> Inputs:

@@ -18,7 +18,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.errors import RecomputationError
-from tests.job_runner import JobRun, plan_run, run_job
+from tests.job_runner import JobRun, plan_run, rows, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -39,11 +39,6 @@ def hashed(producer: str, consumer: str, *keys: str) -> JobEdge:
 
 def source(name: str, path: Path) -> VertexProgram:
     return VertexProgram(name, None, {}, Files(str(path)))
-
-
-def rows(query: str) -> list[tuple[Any, ...]]:
-    """All rows in an order of their own, so that two queries compare."""
-    return sorted(duckdb.sql(query).fetchall(), key=repr)
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,14 @@ import pytest
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
-from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import JobRun, plan_run, run_job
+from tests.job_runner import JobRun, plan_run, rows, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+
 
 pytestmark = pytest.mark.spark
 
@@ -35,11 +35,6 @@ def broadcast(producer: str, consumer: str) -> JobEdge:
 
 def source(name: str, path: Path | str, **options: Any) -> VertexProgram:
     return VertexProgram(name, None, {}, Files(str(path), **options))
-
-
-def rows(query: str) -> list[tuple[Any, ...]]:
-    """All rows in an order of their own, so that two queries compare."""
-    return sorted(duckdb.sql(query).fetchall(), key=repr)
 
 
 @pytest.fixture(scope="module")
@@ -262,107 +257,3 @@ def test_a_subtask_that_committed_is_not_run_again(connect_server: ConnectEndpoi
     asyncio.run(run.run_region("customers", attempt=2))
     (second,) = read_manifests(run.folder, "customers", 1)
     assert (first.attempt, second.attempt, second.rows) == (1, 2, 2000)
-
-
-STEP = 7
-
-
-def add_step(number):  # without type hints: pyspark warns of those that a module keeps as text
-    return number + STEP
-
-
-def with_a_python_function(numbers: Any) -> Any:
-    from pyspark.sql import functions as sf
-
-    return numbers.select(sf.udf(add_step, "long")("number").alias("number"))
-
-
-def test_python_functions_of_a_dag_file_run_on_a_server_that_cannot_import_it(
-    connect_server: ConnectEndpoint, tmp_path: Path
-) -> None:
-    duckdb.sql(f"COPY (SELECT range AS number FROM range(100)) TO '{tmp_path}/numbers.parquet'")
-    run_job(
-        connect_server,
-        tmp_path / "exchange",
-        [JobVertex("numbers", has_source=True, has_sink=True)],
-        [],
-        [
-            VertexProgram(
-                "numbers",
-                with_a_python_function,
-                {},
-                Files(str(tmp_path / "numbers.parquet")),
-                Files(str(tmp_path / "out")),
-            )
-        ],
-    )
-    assert rows(f"FROM '{tmp_path}/out/*.parquet'") == rows("SELECT range + 7 FROM range(100)")
-
-
-@pytest.mark.parametrize("declared", [None, "ds DATE, number BIGINT"])
-def test_partition_folders_of_a_source_are_columns(
-    connect_server: ConnectEndpoint, tmp_path: Path, declared: str | None
-) -> None:
-    for day in (1, 2, 3):
-        folder = tmp_path / "lake" / f"ds=2026-01-0{day}"
-        folder.mkdir(parents=True)
-        duckdb.sql(f"COPY (SELECT range AS number FROM range({day * 10})) TO '{folder}/part.parquet'")
-    run = run_job(
-        connect_server,
-        tmp_path / "exchange",
-        [JobVertex("numbers", has_source=True, has_sink=True)],
-        [],
-        [VertexProgram("numbers", None, {}, Files(f"{tmp_path}/lake", schema=declared), Files(f"{tmp_path}/out"))],
-        target_bytes=1,
-    )
-    assert run.decisions["numbers"].parallelism == 3
-    counted = rows(f"SELECT ds::DATE::VARCHAR, count(*) FROM '{tmp_path}/out/*.parquet' GROUP BY 1")
-    assert counted == [("2026-01-01", 10), ("2026-01-02", 20), ("2026-01-03", 30)]
-
-
-def test_a_recursive_source_finds_the_files_of_all_subfolders(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
-    for part, folder in enumerate((tmp_path / "lake", tmp_path / "lake" / "a", tmp_path / "lake" / "a" / "b")):
-        folder.mkdir(parents=True, exist_ok=True)
-        duckdb.sql(f"COPY (SELECT {part} AS part) TO '{folder}/part.parquet'")
-    source = Files(f"{tmp_path}/lake", options={"recursiveFileLookup": "true"})
-    run_job(
-        connect_server,
-        tmp_path / "exchange",
-        [JobVertex("parts", has_source=True, has_sink=True)],
-        [],
-        [VertexProgram("parts", None, {}, source, Files(f"{tmp_path}/out"))],
-    )
-    assert rows(f"FROM '{tmp_path}/out/*.parquet'") == [(0,), (1,), (2,)]
-
-
-def test_partition_folders_below_a_glob_are_refused(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
-    folder = tmp_path / "lake-1" / "ds=2026-01-01"
-    folder.mkdir(parents=True)
-    duckdb.sql(f"COPY (SELECT 1 AS number) TO '{folder}/part.parquet'")
-    with pytest.raises(ExchangeError, match=r"lies in a partition folder \(ds=2026-01-01\) below a glob"):
-        run_job(
-            connect_server,
-            tmp_path / "exchange",
-            [JobVertex("numbers", has_source=True)],
-            [],
-            [source("numbers", tmp_path / "lake-*")],
-        )
-
-
-def many_steps(source: Any) -> Any:
-    for number in range(80):
-        source = source.where(f"v <> {-number - 1}")
-    return source
-
-
-def test_a_transform_of_many_chained_calls_runs(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
-    duckdb.sql(f"COPY (SELECT range AS v FROM range(10)) TO '{tmp_path}/in.parquet'")
-    files = Files(f"{tmp_path}/in.parquet"), Files(f"{tmp_path}/out")
-    run_job(
-        connect_server,
-        tmp_path / "exchange",
-        [JobVertex("many", has_source=True, has_sink=True)],
-        [],
-        [VertexProgram("many", many_steps, {}, *files)],
-    )
-    assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/*.parquet'").fetchall() == [(10,)]

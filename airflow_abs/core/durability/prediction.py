@@ -1,0 +1,224 @@
+"""What a day's regions will take and write, from the bytes of its sources and from the job's earlier runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from airflow_abs.core.checks import check_int, check_number
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.graph.job_graph import JobGraph
+
+_MIB = 2**20
+_RECENT = 15
+
+
+@dataclass(frozen=True, slots=True)
+class RegionHistory:
+    """What one earlier run saw of one region.
+
+    Args:
+        regions: the declared regions whose work it did, producers first; the last one names it. More than one if edges
+            between them were kept inside Spark on that day.
+        bytes_in: of its sources and durable inputs, each counted once.
+        bytes_out: of all results that it wrote.
+        rows: that it wrote.
+        seconds: from the first start of a subtask on Spark to the end of the last one.
+        spilled_bytes: that Spark wrote to local disks for want of memory; None if it does not say.
+        machine_failures: tries that another try could help: machines, the network, the server.
+        data_failures: tries that no other try could help: data and code.
+        predicted_seconds, predicted_output_bytes: what `plan` said that day; None if nobody did.
+        is_whole: whether all its subtasks came to their end; only then it says what the region takes.
+
+    Raises:
+        InvalidValueError: no region, or a number below 0.
+    """
+
+    regions: tuple[str, ...]
+    bytes_in: int
+    bytes_out: int
+    rows: int
+    seconds: float
+    spilled_bytes: int | None = None
+    machine_failures: int = 0
+    data_failures: int = 0
+    predicted_seconds: float | None = None
+    predicted_output_bytes: int | None = None
+    is_whole: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.regions:
+            raise InvalidValueError("regions: expected the declared regions that ran, found none")
+        for name in ("bytes_in", "bytes_out", "rows", "machine_failures", "data_failures"):
+            check_int(name, getattr(self, name), at_least=0)
+        check_number("seconds", self.seconds, at_least=0)
+
+    @property
+    def name(self) -> str:
+        return self.regions[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class RunHistory:
+    """One earlier run; `began` in epoch seconds.
+
+    `regions` are those that were decided, whole or not. `source_bytes` is what its sources held, by vertex. `date` is
+    its logical date in ISO form, "" if nobody knows.
+    """
+
+    began: float
+    regions: tuple[RegionHistory, ...]
+    run_id: str = ""
+    date: str = ""
+    source_bytes: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_number("began", self.began, at_least=0)
+        for name, size in self.source_bytes.items():
+            check_int(f"source_bytes of {name!r}", size, at_least=0)
+
+
+@dataclass(frozen=True, slots=True)
+class JobHistory:
+    """The job's earlier runs, oldest first. `today` is the logical date from which they are looked back at (ISO form;
+    "" if nobody knows)."""
+
+    runs: tuple[RunHistory, ...] = ()
+    today: str = ""
+
+
+NO_HISTORY = JobHistory()
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionDefaults:
+    """Of a region of which nothing is known; docs/how-it-decides.md says where the numbers come from.
+
+    Args:
+        fixed_seconds: of an operation, however little it reads.
+        bytes_per_second: that one slot reads and works through.
+        output_ratio: bytes out over bytes in.
+    """
+
+    fixed_seconds: float = 0.5
+    bytes_per_second: float = 25 * _MIB
+    output_ratio: float = 0.5
+
+
+DEFAULTS = PredictionDefaults()
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a region will take if it has all `slots` for itself, and how much it will write."""
+
+    seconds: float
+    input_bytes: int
+    output_bytes: int
+    from_history: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What earlier runs say of a region: seconds over those of the defaults, bytes out over bytes in."""
+
+    seconds_over_default: float
+    output_ratio: float
+
+
+def predict_job(
+    graph: JobGraph,
+    source_bytes: Mapping[str, int],
+    history: JobHistory = NO_HISTORY,
+    defaults: PredictionDefaults = DEFAULTS,
+    slots: int = 1,
+) -> Mapping[str, Prediction]:
+    """Predict every declared region, producers first; what one writes is what its readers read.
+
+    The rule: of the last 15 runs in which a region ran alone and came to its end, the median of its seconds over what
+    the defaults give for the bytes that it read on that day, times what they give for today's bytes; and so with the
+    bytes that it wrote over those that it read. A median, because one strange day must not count; over the defaults,
+    because a small day has its fixed seconds. Regions that only ran as one operation share the seconds of that, as the
+    defaults would have them do, and the last of them writes what it wrote.
+
+    Args:
+        graph: as declared: no edge is kept inside Spark yet.
+        source_bytes: of the vertices that read sources, today.
+        history: earlier runs; what is not known from them, the defaults say.
+        defaults: for everything else.
+        slots: Spark tasks that run at once.
+
+    Returns:
+        By name of the region.
+    """
+    day = _Day(graph, source_bytes, history, defaults, slots)
+    alone = day.seen_alone()
+    return day.predict(day.seen_together(alone, day.predict(alone)) | alone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Day:
+    """The arguments of `predict_job`."""
+
+    graph: JobGraph
+    source_bytes: Mapping[str, int]
+    history: JobHistory
+    defaults: PredictionDefaults
+    slots: int
+
+    def predict(self, seen: Mapping[str, _Seen]) -> dict[str, Prediction]:
+        found: dict[str, Prediction] = {}
+        for region in self.graph.regions:
+            size = self._read_by({region.name}, found)
+            known = seen.get(region.name, _Seen(1.0, self.defaults.output_ratio))
+            seconds = self._default_seconds(size) * known.seconds_over_default
+            found[region.name] = Prediction(seconds, size, round(size * known.output_ratio), region.name in seen)
+        return found
+
+    def seen_alone(self) -> dict[str, _Seen]:
+        names = [region.name for region in self.graph.regions]
+        return {name: self._medians(runs) for name in names if (runs := self._runs_of((name,)))}
+
+    def seen_together(self, alone: Mapping[str, _Seen], first: Mapping[str, Prediction]) -> dict[str, _Seen]:
+        """What regions that never ran alone have of the operation that they ran in last; `first` is how they are
+        predicted without that."""
+        found: dict[str, _Seen] = {}
+        for group in self._groups():
+            apart = [name for name in group if name not in alone]
+            runs = self._runs_of(group)
+            if not apart or not runs or found.keys() & set(group) or not first.keys() >= set(group):
+                continue
+            medians, read = self._medians(runs), self._read_by(set(group), first)
+            took = medians.seconds_over_default * self._default_seconds(read)
+            others = sum(first[name].seconds for name in group if name in alone)
+            share = max(took - others, took / len(group)) / sum(first[name].seconds for name in apart)
+            found |= dict.fromkeys(apart, _Seen(share, self.defaults.output_ratio))
+            if (last := group[-1]) in apart and first[last].input_bytes:
+                found[last] = _Seen(share, medians.output_ratio * read / first[last].input_bytes)
+        return found
+
+    def _groups(self) -> list[tuple[str, ...]]:
+        """Regions that ran as one operation, those of the last run first."""
+        runs = reversed(self.history.runs)
+        return list(dict.fromkeys(each.regions for run in runs for each in run.regions if len(each.regions) > 1))
+
+    def _runs_of(self, regions: tuple[str, ...]) -> list[RegionHistory]:
+        found = [each for run in self.history.runs for each in run.regions if each.regions == regions]
+        return [each for each in found if each.is_whole and each.bytes_in and each.seconds][-_RECENT:]
+
+    def _medians(self, runs: Sequence[RegionHistory]) -> _Seen:
+        return _Seen(
+            median(each.seconds / self._default_seconds(each.bytes_in) for each in runs),
+            median(each.bytes_out / each.bytes_in for each in runs),
+        )
+
+    def _read_by(self, names: Collection[str], found: Mapping[str, Prediction]) -> int:
+        """Bytes of the sources of these regions, and of what others write for them."""
+        regions = [region for region in self.graph.regions if region.name in names]
+        sources = sum(self.source_bytes.get(vertex, 0) for region in regions for vertex in region.vertices)
+        before = {producer.name for region in regions for producer in self.graph.producer_regions(region)}
+        return sources + sum(found[name].output_bytes for name in before - set(names))
+
+    def _default_seconds(self, size: int) -> float:
+        return self.defaults.fixed_seconds + size / (self.defaults.bytes_per_second * self.slots)

@@ -1,0 +1,92 @@
+"""Regions that become one on the day: along edges that are kept inside Spark, as if those were pipelined.
+
+They are FLIP-119's pipelined regions, found when the day's bytes are known instead of when the graph is declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, Region, sort_regions
+from airflow_abs.core.graph.regions import compute_components, compute_strong_components
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedGraph:
+    """A graph after joining; `into` names for each region that is gone the one that does its work."""
+
+    graph: JobGraph
+    into: Mapping[str, str]
+
+
+def join_regions(graph: JobGraph, inside: Collection[JobEdge]) -> JoinedGraph:
+    """Let the regions on both sides of each of these edges be one.
+
+    What takes in others keeps the name of its last region and becomes one subtask. An edge that is not among `inside`,
+    and whose two regions are joined by others, stays inside Spark, too.
+
+    Raises:
+        InvalidValueError: joined like this, a region would wait for what waits for it; names some of them.
+    """
+    homes = _find_homes(graph, inside)
+    into = {name: home for name, home in homes.items() if name != home}
+    if not into:
+        return JoinedGraph(graph, {})
+    home_of = {vertex: homes[region.name] for region in graph.regions for vertex in region.vertices}
+    _check_no_cycle(graph, home_of)
+    edges = tuple(
+        replace(edge, pipelined=True) if home_of[edge.producer] == home_of[edge.consumer] else edge
+        for edge in graph.edges
+    )
+    joined = JobGraph(graph.vertices, edges, ())
+    taking = set(into.values())
+    regions = [
+        _merge(joined, region.name, home_of) if region.name in taking else region
+        for region in graph.regions
+        if region.name not in into
+    ]
+    return JoinedGraph(replace(joined, regions=sort_regions(regions)), into)
+
+
+def _find_homes(graph: JobGraph, inside: Collection[JobEdge]) -> dict[str, str]:
+    """For every region the last one of those that it is joined with."""
+    names = [region.name for region in graph.regions]
+    number = {vertex: index for index, region in enumerate(graph.regions) for vertex in region.vertices}
+    component = compute_components(len(names), ((number[edge.producer], number[edge.consumer]) for edge in inside))
+    last = dict(zip(component, names, strict=True))
+    return {name: last[group] for name, group in zip(names, component, strict=True)}
+
+
+def _check_no_cycle(graph: JobGraph, home_of: Mapping[str, str]) -> None:
+    names = sorted(set(home_of.values()))
+    number = {name: index for index, name in enumerate(names)}
+    successors: list[set[int]] = [set() for _ in names]
+    for edge in graph.edges:
+        producer, consumer = number[home_of[edge.producer]], number[home_of[edge.consumer]]
+        if producer != consumer:
+            successors[producer].add(consumer)
+    strong = compute_strong_components([sorted(targets) for targets in successors])
+    circle = [name for name, group in zip(names, strong, strict=True) if strong.count(group) > 1]
+    if circle:
+        raise InvalidValueError(
+            f"joined along these edges, {', '.join(circle)} would wait for each other; expected groups of regions "
+            "without a way out of a group and back into it"
+        )
+
+
+def _merge(graph: JobGraph, name: str, home_of: Mapping[str, str]) -> Region:
+    """One region of all vertices that are at home in `name`; its durable inputs need not be cut."""
+    members = {vertex for vertex, home in home_of.items() if home == name}
+    read = [edge for edge in graph.edges if edge.consumer in members]
+    vertices = tuple(vertex.name for vertex in graph.vertices if vertex.name in members)
+    return Region(
+        name=name,
+        vertices=vertices,
+        inputs=tuple(edge for edge in read if edge.producer not in members),
+        inner=tuple(edge for edge in read if edge.producer in members),
+        parallelism=None,
+        subpartitions=1,
+        single_subtask_reason=f"{', '.join(vertices)} run as one Spark operation, without writing in between",
+    )

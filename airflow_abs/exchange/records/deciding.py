@@ -1,0 +1,113 @@
+"""`decide`: from what the subtasks before it reported to a decision that is stored, and a slice for each subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from airflow_abs.core.decide.region_decision import decide_region
+from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.decisions import StoredDecision, blocking_input
+from airflow_abs.exchange.records.manifest_index import write_index
+from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedSource, region_options, vertex_of
+from airflow_abs.exchange.records.slices import cut_slices, write_slices
+from airflow_abs.exchange.sources.pinned import read_pinned_files
+from airflow_abs.exchange.sources.splits import ListedSource, list_source
+from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.exchange.storage.whole_files import write_json
+
+SubtaskReport = Mapping[str, Any]
+"""What a subtask pushes as XCom: its index, and for each result the bytes per subpartition (per file for rescale)."""
+
+
+def decide_and_store(
+    folder: JobFolder,
+    plan: JobPlan,
+    region: str,
+    reports: Mapping[str, Sequence[SubtaskReport]],
+    open_path: Callable[[str], ExchangePath],
+    measured_at: float | None = None,
+) -> StoredDecision:
+    """Decide one region from what its producers reported and from its sources' files, and store the decision.
+
+    Args:
+        folder: of the run.
+        plan: of the run.
+        region: its name.
+        reports: producer region to the reports of all its subtasks, in any order.
+        open_path: turns a source's path into one that can be listed.
+        measured_at: as in `StoredDecision`.
+
+    Raises:
+        ExchangeError: a report is missing; a source path matches nothing.
+    """
+    planned = plan.region(region)
+    ordered = {name: _in_order(region, name, found) for name, found in reports.items()}
+    listed = {source.name: _list(folder, region, source, open_path) for source in planned.sources}
+    inputs = [blocking_input(entry, _bytes_by_partition(entry, ordered[entry.region])) for entry in planned.inputs]
+    decision = decide_region(
+        region,
+        inputs,
+        [each.as_input(name) for name, each in listed.items()],
+        region_options(plan, planned),
+    )
+    stored = StoredDecision(
+        plan=plan.id,
+        decision=decision,
+        files={name: each.files for name, each in listed.items()},
+        producers={name: len(found) for name, found in ordered.items()},
+        producer_decisions={name: _one_decision(region, name, found) for name, found in ordered.items()},
+        measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
+        measured_by_producer={
+            entry.name: entry.bytes_by_partition
+            for entry in inputs
+            if entry.name in planned.splittable or entry.is_rescale
+        },
+        placements={
+            entry.name: [report["results"][entry.result]["checksum"] for report in ordered[entry.region]]
+            for entry in planned.inputs
+            if entry.is_rescale
+        },
+        measured_at=measured_at,
+        partitions_read={name: each.partitions_read for name, each in listed.items() if each.partitions_read},
+    )
+    write_index(folder, region, stored.producers)
+    write_slices(folder, region, cut_slices(stored))
+    write_json(folder.decision_path(region), stored.to_json())
+    return stored
+
+
+def _list(
+    folder: JobFolder, region: str, source: PlannedSource, open_path: Callable[[str], ExchangePath]
+) -> ListedSource:
+    """The files as they are now; of a table those of the version that `plan` fixed."""
+    if source.files is None:
+        return ListedSource(read_pinned_files(folder, region, vertex_of(source.name)))
+    return list_source(source.files, source.left_out, open_path)
+
+
+def _in_order(region: str, producer: str, reports: Sequence[SubtaskReport]) -> list[SubtaskReport]:
+    ordered = sorted(reports, key=lambda report: int(report["index"]))
+    found, expected = [report["index"] for report in ordered], int(ordered[0]["subtasks"]) if ordered else 0
+    if not ordered or found != list(range(expected)):
+        raise ExchangeError(
+            f"{region}: expected reports of subtasks 0 to {expected - 1} of {producer}, found {found}; "
+            f"clear the subtasks of {producer} that are missing"
+        )
+    return ordered
+
+
+def _one_decision(region: str, producer: str, reports: Sequence[SubtaskReport]) -> str:
+    found = sorted({str(report["decision"]) for report in reports})
+    if len(found) != 1:
+        raise ExchangeError(
+            f"{region}: the subtasks of {producer} ran under {len(found)} decisions ({', '.join(found)}), expected "
+            f"one; clear all subtasks of {producer}"
+        )
+    return found[0]
+
+
+def _bytes_by_partition(entry: PlannedInput, reports: Sequence[SubtaskReport]) -> list[list[int]]:
+    sizes = "files" if entry.is_rescale else "bytes"
+    return [list(report["results"][entry.result][sizes]) for report in reports]

@@ -1,0 +1,94 @@
+"""Whether a region's rows are as their authors expect, from what its subtasks counted while they wrote them.
+
+It is looked at where all counts are known for the first time: by `commit`, before anything is published, and by
+`decide` of every region that reads the rows, before it runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from airflow_abs.core.expect.expectations import Expectation
+from airflow_abs.core.expect.verdicts import Tally, Verdict, add_up
+from airflow_abs.exchange.errors import DamagedFileError, ExpectationError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.published_rows import rows_before
+from airflow_abs.exchange.records.decisions import read_decision_and_digest
+from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, read_manifests
+from airflow_abs.exchange.records.plan import PlannedRegion
+
+log = logging.getLogger(__name__)
+
+
+def find_verdicts(
+    folder: JobFolder, region: PlannedRegion, manifests: Iterable[Manifest], *, row_counts: bool
+) -> list[Verdict]:
+    """What came of the region's expectations, in the order of their declaration, over these of its subtasks.
+
+    Args:
+        folder: of the job.
+        region: as planned.
+        manifests: of its subtasks; row counts say nothing before all are there.
+        row_counts: whether to compare those, too.
+
+    Raises:
+        DamagedFileError: a manifest has rows, and no count of an expectation.
+    """
+    listed = list(manifests)
+    found = []
+    for step in region.steps:
+        for expectation in step.expectations:
+            results = [(manifest, manifest.result(step.result)) for manifest in listed]
+            rows = sum(result.rows for _, result in results)
+            if not expectation.is_row_count:
+                tallies = [_tally(manifest, result, expectation) for manifest, result in results]
+                found.append(Verdict(step.vertex, expectation, rows, add_up(tallies)))
+            elif row_counts:
+                found.append(Verdict(step.vertex, expectation, rows, rows_before=rows_before(folder, step.vertex)))
+    return found
+
+
+def check_region(folder: JobFolder, region: PlannedRegion, *, is_commit: bool) -> list[Verdict]:
+    """The verdicts on a region all of whose subtasks have committed; they are logged.
+
+    Args:
+        folder: of the job.
+        region: as planned.
+        is_commit: whether what it has is about to be published; only then row counts are compared.
+
+    Raises:
+        ExpectationError: one is not met, and its `on_failure` is ``fail``.
+        ExchangeError: decision or a manifest cannot be read.
+    """
+    if not any(step.expectations for step in region.steps):
+        return []
+    stored, digest = read_decision_and_digest(folder, region.name)
+    manifests = read_manifests(folder, region.name, stored.decision.parallelism, decision=digest)
+    verdicts = find_verdicts(folder, region, manifests, row_counts=is_commit)
+    for verdict in verdicts:
+        log.log(logging.INFO if verdict.holds else logging.WARNING, "%s", verdict)
+    if stopping := [verdict for verdict in verdicts if verdict.stops]:
+        raise ExpectationError(_describe(region.name, stopping))
+    return verdicts
+
+
+def _describe(region: str, verdicts: Sequence[Verdict]) -> str:
+    first = verdicts[0]
+    told = "; ".join(f"{each.expectation.name!r} ({each.expectation.what}): {each.found}" for each in verdicts)
+    return (
+        f"vertex {first.vertex!r}: its rows are not as expected: {told}. Nothing that rests on them is published, what "
+        f"readers see is what they saw before. Correct the data or the transform and clear plan and everything after "
+        "it; or, if the rows are right, raise the tolerance (or say on_failure='warn') and do the same"
+    )
+
+
+def _tally(manifest: Manifest, result: ResultManifest, expectation: Expectation) -> Tally:
+    """Spark tells no counts of an operation that had no rows."""
+    found = result.expectations.get(expectation.name)
+    if found is None and result.rows:
+        raise DamagedFileError(
+            f"{manifest.region}[{manifest.index}]: its manifest has {result.rows} rows and no count of the expectation "
+            f"{expectation.name!r}; clear {manifest.region}[{manifest.index}]"
+        )
+    return found or Tally()

@@ -1,0 +1,51 @@
+"""Folders as their storage lists them: size by path, and on object stores a tag of the content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from airflow_abs.exchange.storage.locations import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file. `etag` is what an object store says of its content: other content has another one; None elsewhere."""
+
+    bytes: int
+    etag: str | None = None
+
+
+def list_folder(folder: Location) -> dict[str, Listed]:
+    """The files in a folder, by their path without a slash in front; nothing if there is no such folder."""
+    folder.forget_listings()
+    try:
+        return _by_path(folder.fs.ls(folder.path, detail=True))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+
+
+def list_below(folder: Location) -> dict[str, Listed]:
+    """The files in a folder and in all below it; object stores list up to 1,000 in one request."""
+    folder.forget_listings()
+    return _by_path(folder.fs.find(folder.path, detail=True).values())
+
+
+def key_of(location: Location) -> str:
+    """The path of a file as these listings have it."""
+    return location.path.lstrip("/")
+
+
+def etag_of(info: Mapping[str, Any]) -> str | None:
+    """What an object store says of an object's content, from an fsspec detail entry."""
+    found = info.get("ETag") or info.get("etag")
+    return str(found) if found else None
+
+
+def _by_path(entries: Iterable[Mapping[str, Any]]) -> dict[str, Listed]:
+    return {
+        str(PurePosixPath(entry["name"])).lstrip("/"): Listed(int(entry.get("size") or 0), etag_of(entry))
+        for entry in entries
+    }

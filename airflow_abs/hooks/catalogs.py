@@ -1,0 +1,17 @@
+"""From an Airflow connection to the properties of a table catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def catalog_properties(conn_id: str) -> Mapping[str, str]:
+    """What a connection says of a catalog, in pyiceberg's words: its extra, which takes precedence, and of its own
+    fields the host as ``uri`` and login and password as ``credential`` (as Airflow's Iceberg provider has it)."""
+    from airflow.sdk import BaseHook
+
+    connection = BaseHook.get_connection(conn_id)
+    own = {"uri": connection.host} if connection.host else {}
+    if connection.login and connection.password:
+        own["credential"] = f"{connection.login}:{connection.password}"
+    return own | {str(name): str(value) for name, value in connection.extra_dejson.items()}

@@ -1,0 +1,107 @@
+"""What `plan` finds out on the day about which edges are written, and what that makes of the job's regions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+from airflow_abs.core.durability.demands import DaysDemands, DeclaredDemands, find_demands
+from airflow_abs.core.durability.failures import FailurePriors, estimate_mean_times
+from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory, Prediction, predict_job
+from airflow_abs.core.durability.rule import Conditions, decide_durability
+from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.graph.joining import join_regions
+from airflow_abs.exchange.records.plan import PlannedEdge
+from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.spark.compile.vertices import VertexProgram
+from airflow_abs.tables.source import splits_of
+
+log = logging.getLogger(__name__)
+
+_LOCAL_BYTES_OF_A_SLOT = 16 * 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class DaysGraph:
+    """The graph as it runs today. `into`, as in `JoinedGraph`; `predictions` by declared region.
+
+    `mean_seconds` is the work between two failures that the rule went by; None if there are none, or no rule.
+    """
+
+    graph: JobGraph
+    into: Mapping[str, str] = field(default_factory=dict)
+    edges: tuple[PlannedEdge, ...] = ()
+    predictions: Mapping[str, Prediction] = field(default_factory=dict)
+    mean_seconds: float | None = None
+
+
+def join_where_it_pays(
+    graph: JobGraph,
+    programs: Mapping[str, VertexProgram],
+    options: Mapping[str, Any],
+    open_path: Callable[[str], ExchangePath],
+    *,
+    slots: int | None,
+    nondeterministic: Collection[str],
+    history: JobHistory = NO_HISTORY,
+) -> DaysGraph:
+    """Keep the edges inside Spark that it does not pay to write today; with `durability="always"` none.
+
+    Args:
+        graph: as declared.
+        programs: by vertex.
+        options: the job's.
+        open_path: for the files of sources.
+        slots: Spark tasks that run at once; None counts as one.
+        nondeterministic: vertices that give other rows when they run again.
+        history: of the job's earlier runs.
+
+    Raises:
+        SourceNotFoundError: a source matches nothing (with `always`, `decide` finds out).
+    """
+    if options.get("durability", "always") == "always":
+        return DaysGraph(graph)
+    sizes = {
+        name: sum(split.bytes for split in splits_of(program.source, open_path))
+        for name, program in programs.items()
+        if program.source is not None
+    }
+    predictions = predict_job(graph, sizes, history, slots=slots or 1)
+    priors = FailurePriors(options["failures_per_run"], options["failures_per_day"])
+    mean = estimate_mean_times(sum(each.seconds for each in predictions.values()), history, priors).seconds
+    declared = DeclaredDemands(
+        nondeterministic, options["ordered"], {name for name, program in programs.items() if program.join}
+    )
+    day = DaysDemands(predictions, options["target_bytes"], options["min_parallelism"], history)
+    conditions = Conditions(
+        mean_seconds=mean,
+        slots=slots or 1,
+        local_bytes=options["local_bytes"] or _LOCAL_BYTES_OF_A_SLOT * (slots or 1),
+        demands=find_demands(graph, declared, day),
+        settings=_settings(graph, programs, options["task_arguments"]),
+    )
+    decided = decide_durability(graph, predictions, conditions)
+    for each in decided:
+        log.info("%s: %s", each.edge, each.reason)
+    joined = join_regions(graph, [each.edge for each in decided if not each.durable])
+    edges = tuple(
+        PlannedEdge(each.edge.producer, each.edge.consumer, each.edge.input_name, each.durable, each.reason)
+        for each in decided
+    )
+    return DaysGraph(joined.graph, joined.into, edges, predictions, mean if isfinite(mean) else None)
+
+
+def _settings(
+    graph: JobGraph, programs: Mapping[str, VertexProgram], task_arguments: Mapping[str, int]
+) -> dict[str, object]:
+    """What the task and the session of each region run with; the vertices of one agree already."""
+    return {
+        region.name: (
+            sorted({task_arguments[vertex] for vertex in region.vertices}),
+            sorted(programs[region.name].spark_conf.items()),
+        )
+        for region in graph.regions
+    }

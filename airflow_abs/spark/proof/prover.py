@@ -1,0 +1,186 @@
+"""Plans one vertex on stand-ins for its inputs, and follows its rows through Spark's plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.records.plan import PlannedSource
+from airflow_abs.spark.compile.call_sites import find_lines
+from airflow_abs.spark.compile.contracts import set_conf
+from airflow_abs.spark.compile.key_types import compute_common_types, resolve_keys
+from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
+from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.non_repeatable import find_non_repeatable
+from airflow_abs.spark.proof import refusals
+from airflow_abs.spark.proof.explained import PhysicalPlan, read_plan
+from airflow_abs.spark.proof.markers import CONF, PREFIX, Marker
+from airflow_abs.spark.proof.refusals import Refusal
+from airflow_abs.spark.proof.rows import Rows, Spread
+from airflow_abs.spark.proof.template import check_columns_known, check_samples, check_values, proof_copy
+from airflow_abs.spark.proof.walk import follow_rows
+from airflow_abs.spark.relations import Relation
+from airflow_abs.spark.template import PLACEHOLDER_PREFIX, names_metadata
+
+
+@dataclass(slots=True)
+class Prover:
+    """The vertices of one graph; `markers` are the stand-ins that were planned so far, by name.
+
+    The session must be set for proofs (`prove.set_for_proof`).
+    """
+
+    session: Any
+    graph: JobGraph
+    compiled: Mapping[str, CompiledVertex]
+    per_subtask: frozenset[str]
+    markers: dict[str, Marker] = field(default_factory=dict)
+    _plans: dict[str, PhysicalPlan] = field(default_factory=dict)
+
+    def check(self, name: str) -> None:
+        """Plan a vertex and follow its rows.
+
+        Raises:
+            Refusal: it does not give the same rows in parts as on the whole.
+            UnreadablePlanError, JobGraphError: Spark's plan cannot be read; the keys of its edges do not fit.
+        """
+        vertex = self.compiled[name]
+        check_columns_known(vertex.relation)
+        check_samples(vertex.relation)
+        check_values(find_non_repeatable(vertex.relation), reads_source=bool(vertex.sources))
+        rows = follow_rows(self.plan(name), self.markers)
+        leaves_subtask = self.graph.vertex(vertex.name).has_sink or any(
+            self.graph.crosses_regions(edge) for edge in self.graph.outputs_of(vertex.name)
+        )
+        if rows.spread is Spread.REPLICATED and (leaves_subtask or not self.graph.outputs_of(vertex.name)):
+            raise refusals.replicated_output(rows)
+
+    def plan(self, name: str) -> PhysicalPlan:
+        """Spark's physical plan of a vertex on markers; asked for once.
+
+        Raises:
+            UnreadablePlanError: it cannot be read for certain.
+        """
+        if name not in self._plans:
+            vertex = self.compiled[name]
+            self._plans[name] = self._explain(vertex, self.relation(vertex))
+        return self._plans[name]
+
+    def follow(self, vertex: CompiledVertex, relation: Relation) -> Rows:
+        """What is known of the rows of a relation that is put on a vertex's own; errors as `check`."""
+        return follow_rows(self._explain(vertex, relation), self.markers)
+
+    def _explain(self, vertex: CompiledVertex, relation: Relation) -> PhysicalPlan:
+        plan = protos().Plan()
+        plan.root.CopyFrom(relation)  # the constructor refuses deep plans
+        own = {key: value for key, value in vertex.spark_conf.items() if key not in CONF}
+        with set_conf(self.session, vertex.name, own):
+            return read_plan(self.session.client.explain_string(plan, "formatted"))
+
+    def relation(self, vertex: CompiledVertex) -> Relation:
+        """The vertex's relation on markers; what it takes from vertices of its region is their proof relation."""
+        inputs: dict[str, Callable[[], Relation]] = {}
+        opaque: dict[int, Callable[[], Relation]] = {}
+        metadata = names_metadata(vertex.relation)
+        for name in self.graph.region_of(vertex.name).vertices:
+            member = self.compiled[name]
+            for source in member.sources:
+                inputs[source.placeholder] = self._source(member, source, metadata=metadata)
+            for placeholder, edge in member.inputs.items():
+                inputs[placeholder] = self._edge(placeholder, edge)
+            for placeholder, producer in member.local.items():
+                inputs[placeholder] = partial(self.rows_of, producer)
+            if name in self.per_subtask and name != vertex.name and not is_materialised(self.graph, name):
+                opaque[member.relation.common.plan_id] = partial(self._part_of, member)
+        return proof_copy(vertex.relation, inputs, opaque)
+
+    def rows_of(self, name: str) -> Relation:
+        """A vertex's rows as those see them who read it inside of its region."""
+        producer = self.compiled[name]
+        return self._part_of(producer) if name in self.per_subtask else self.relation(producer)
+
+    def _part_of(self, member: CompiledVertex) -> Relation:
+        """What each subtask makes of its part, whatever that is: other rows in each, together by no key."""
+        marker = Marker(f"{PREFIX}part_{_plain(member.name)}", member.name, tuple(member.schema.names))
+        return self._marked(marker, member.schema)
+
+    def _source(self, member: CompiledVertex, source: PlannedSource, *, metadata: bool) -> Callable[[], Relation]:
+        from pyspark.sql.types import StructType, _parse_datatype_json_string
+
+        schema: StructType = _parse_datatype_json_string(source.schema)
+        marker = Marker(
+            marker_name("divided", source.placeholder),
+            f"the source of {member.name}",
+            tuple(schema.names),
+            source=True,
+            format=source.files.format if metadata and source.files is not None else None,
+        )
+        return partial(self._marked, marker, schema)
+
+    def _edge(self, placeholder: str, edge: JobEdge) -> Callable[[], Relation]:
+        schema = self.compiled[edge.producer].schema
+        columns = tuple(schema.names)
+        replicated = edge.partitioning is Partitioning.BROADCAST
+        marker = Marker(
+            name=marker_name("replicated" if replicated else "divided", placeholder),
+            input=edge.input_name,
+            columns=columns,
+            replicated=replicated,
+            keys=tuple(self._keys(edge)) if edge.partitioning is Partitioning.HASH else (),
+            inferred=edge.inferred,
+        )
+        return partial(self._marked, marker, schema)
+
+    def _marked(self, marker: Marker, schema: Any) -> Relation:
+        self.markers[marker.name] = marker
+        return marker.relation(schema)
+
+    def _keys(self, edge: JobEdge) -> Iterator[tuple[str, str | None]]:
+        """The keys of a hash edge, with the type as which they are hashed where that is not their own."""
+        hashed = [
+            other
+            for other in self.graph.inputs_of(edge.consumer)
+            if other.partitioning is Partitioning.HASH and self.graph.crosses_regions(other)
+        ]
+        own: dict[str, list[tuple[str, Any]]] = {}
+        for other in hashed:
+            schema = self.compiled[other.producer].schema
+            own[other.input_name] = [
+                (key, schema[key].dataType) for key in resolve_keys(other.producer, schema, other.keys)
+            ]
+        types = {name: [data_type for _, data_type in keys] for name, keys in own.items()}
+        common = compute_common_types(self.session, edge.consumer, types)
+        for (key, data_type), cast in zip(own[edge.input_name], common, strict=True):
+            yield key, None if data_type.simpleString() == cast else cast
+
+    def describe(self, name: str, refusal: Refusal) -> str:
+        """What is refused, with the lines of the author's code, what it needs and what the edges give."""
+        given = self.what_edges_give(refusal.inputs)
+        return f"{refusal.what}{self.lines(name, refusal)} {refusal.why}{given}"
+
+    def what_edges_give(self, inputs: frozenset[str]) -> str:
+        """`` (here orders is hashed by customer_id)``, or nothing."""
+        gives = "; ".join(self.markers[name].describe() for name in sorted(inputs) if name in self.markers)
+        return f" (here {gives})" if gives else ""
+
+    def lines(self, name: str, refusal: Refusal) -> str:
+        """Where the author wrote it: `` at revenue.py:12``, or nothing."""
+        relation = self.compiled[name].relation
+        sites = {number: line for member in self.compiled.values() for number, line in member.call_sites.items()}
+        lines = find_lines(relation, refusal.relations, sites)
+        if refusal.relations and not lines:  # an aggregate in a select(), say
+            return find_lines(relation, ("project", "with_columns", "filter"), sites)
+        return lines
+
+
+def marker_name(kind: str, placeholder: str) -> str:
+    """What the stand-in for a placeholder is called; `kind` is ``divided`` or ``replicated``."""
+    return f"{PREFIX}{kind}_{placeholder.removeprefix(PLACEHOLDER_PREFIX)}"
+
+
+def _plain(name: str) -> str:
+    return "".join(character if character.isalnum() else f"_{ord(character)}_" for character in name)

@@ -1,0 +1,44 @@
+"""End with the parent process, however that ends: Linux sends a signal at its death.
+
+Also a program: `python parent_death.py <pid of the parent> program arguments...` asks for SIGTERM, then becomes the
+program (same process id). It is run by path and imports nothing of the package, so that it costs no import of it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent(parent: int, number: signal.Signals) -> Callable[[], None]:
+    """What a child calls to get the signal when the process `parent` dies, or to end at once if it is dead already.
+
+    Linux watches the *thread* that started the child. May be called between fork and exec: all is loaded before.
+
+    Raises:
+        OSError: by what is returned, if Linux refuses.
+    """
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    signal_number = int(number)
+
+    def in_child() -> None:
+        if prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
+        if os.getppid() != parent:  # it died before the request
+            os._exit(1)
+
+    return in_child
+
+
+def _become(parent: int, command: Sequence[str]) -> None:
+    end_with_parent(parent, signal.SIGTERM)()
+    os.execvpe(command[0], list(command), os.environ)  # noqa: S606 -- no shell is the point
+
+
+if __name__ == "__main__":
+    _become(int(sys.argv[1]), sys.argv[2:])

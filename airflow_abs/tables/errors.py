@@ -1,0 +1,9 @@
+"""What can be wrong with a table."""
+
+from __future__ import annotations
+
+from airflow_abs.exchange.errors import ExchangeError
+
+
+class TableError(ExchangeError):
+    """A table cannot be found, read as it is, or written to; the message says what to do."""

@@ -1,0 +1,1 @@
+"""Apache Iceberg through pyiceberg: what a snapshot holds, and how Spark reads it without a jar."""

@@ -1,0 +1,176 @@
+"""What one snapshot of an Iceberg table holds: its files after pruning, or why Spark could not read them rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.parser import parse
+from pyiceberg.manifest import DataFile, FileFormat, ManifestContent
+from pyiceberg.transforms import IdentityTransform
+from pyparsing import ParseBaseException
+
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.iceberg.spark_schema import SparkSchema, spark_schema
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+_FOOTERS_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    """A data file: `path` as the table names it, size in bytes, rows."""
+
+    path: str
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotContent:
+    """What is read of a table, fixed: every subtask, retry and recomputation reads these files with this schema.
+
+    `all_files` and `all_bytes` are what the snapshot holds before pruning.
+    """
+
+    table: str
+    snapshot_id: int | None
+    columns: SparkSchema
+    files: tuple[SnapshotFile, ...]
+    all_files: int
+    all_bytes: int
+
+
+def read_snapshot(
+    name: str, table: Table, *, snapshot_id: int | None = None, where: str | None = None
+) -> SnapshotContent:
+    """List the files of a snapshot (None: the current one) that may hold rows for which `where` is true.
+
+    Cost: the manifests of the snapshot (some 0.2 s for 1,000 files), and where the table is partitioned by identity the
+    footer of every file that is left.
+
+    Raises:
+        TableError: no such snapshot; rows are deleted by delete files; files are not Parquet, have no field ids or lack
+            a partition column; a column's type, see `spark_schema`.
+    """
+    snapshot = _find(name, table, snapshot_id)
+    schema = table.schema() if snapshot_id is None or snapshot is None else _schema_of(table, snapshot)
+    files = _list(name, table, snapshot, where)
+    _check_files(name, table, schema, files)
+    read = sorted(
+        (SnapshotFile(each.file_path, each.file_size_in_bytes, each.record_count) for each in files), key=_path
+    )
+    summary: Mapping[str, str] = (snapshot.summary if snapshot is not None else None) or {}
+    return SnapshotContent(
+        table=name,
+        snapshot_id=snapshot.snapshot_id if snapshot is not None else None,
+        columns=spark_schema(name, schema),
+        files=tuple(read),
+        all_files=int(summary.get("total-data-files") or len(read)),
+        all_bytes=int(summary.get("total-files-size") or sum(file.bytes for file in read)),
+    )
+
+
+def _path(file: SnapshotFile) -> str:
+    return file.path
+
+
+def _find(name: str, table: Table, snapshot_id: int | None) -> Snapshot | None:
+    """None for a table that nobody wrote to yet. A scan of an unknown snapshot would silently find no files."""
+    if snapshot_id is None:
+        return table.current_snapshot()
+    found = table.snapshot_by_id(snapshot_id)
+    if found is None:
+        known = ", ".join(str(each.snapshot_id) for each in table.snapshots()[-3:])
+        raise TableError(
+            f"table {name}: has no snapshot {snapshot_id}; its last ones are {known or 'none'}. It has expired or "
+            "belongs to another table: name one that is there, or leave snapshot= out for the current one"
+        )
+    return found
+
+
+def _schema_of(table: Table, snapshot: Snapshot) -> Schema:
+    """The columns as they were, as other engines show them when they travel in time."""
+    return table.schema() if snapshot.schema_id is None else table.schemas()[snapshot.schema_id]
+
+
+def _list(name: str, table: Table, snapshot: Snapshot | None, where: str | None) -> list[DataFile]:
+    if snapshot is None:
+        return []
+    if any(manifest.content == ManifestContent.DELETES for manifest in snapshot.manifests(table.io)):
+        raise TableError(
+            f"table {name}: snapshot {snapshot.snapshot_id} deletes rows by delete files (merge on read), which "
+            "Spark's Parquet reader would show; compact it first (for example CALL system.rewrite_data_files with "
+            "'delete-file-threshold' 1), or set write.delete.mode, write.update.mode and write.merge.mode to "
+            "copy-on-write"
+        )
+    scan = table.scan(row_filter=_parse(name, where), snapshot_id=snapshot.snapshot_id)
+    try:
+        return [task.file for task in scan.plan_files()]
+    except (ValueError, TypeError) as error:  # a column that is not there, or a literal of another type
+        if where is None:
+            raise
+        raise _cannot_choose(name, where, str(error).partition("\n")[0]) from error
+
+
+def _parse(name: str, where: str | None) -> BooleanExpression:
+    if where is None:
+        return AlwaysTrue()
+    try:
+        return parse(where)
+    except ParseBaseException as error:
+        raise _cannot_choose(name, where, f"it is not understood from {error.line[error.column - 1 :]!r} on") from error
+
+
+def _cannot_choose(name: str, where: str, why: str) -> TableError:
+    return TableError(
+        f"table {name}: where={where!r} cannot be used to choose files: {why}; expected comparisons of columns with "
+        "literals, such as \"day >= '2026-01-01' AND region = 'north'\""
+    )
+
+
+def _check_files(name: str, table: Table, schema: Schema, files: Iterable[DataFile]) -> None:
+    for file in files:
+        if file.file_format != FileFormat.PARQUET:
+            raise TableError(
+                f"table {name}: {file.file_path} is {file.file_format.value}; expected Parquet. Rewrite the table's "
+                "files as Parquet (write.format.default=parquet, then rewrite_data_files)"
+            )
+    constants = {
+        spec_id: {field.source_id for field in spec.fields if isinstance(field.transform, IdentityTransform)}
+        for spec_id, spec in table.specs().items()
+    }
+    wanted = {field.field_id for field in schema.fields}
+    suspects = [(file, constants.get(file.spec_id, set()) & wanted) for file in files]
+    suspects = [(file, ids) for file, ids in suspects if ids]
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        held = pool.map(lambda suspect: _field_ids(table, suspect[0]), suspects)
+        for (file, ids), found in zip(suspects, held, strict=True):
+            if missing := sorted(schema.find_column_name(field_id) or "" for field_id in ids - found):
+                raise TableError(
+                    f"table {name}: {file.file_path} does not hold its partition column {', '.join(missing)} by field "
+                    "id (it was added from a Hive layout, or by a writer without ids), so it would read as NULL; "
+                    "rewrite the table's files (rewrite_data_files), or read the folder with Files(...)"
+                )
+
+
+def _field_ids(table: Table, file: DataFile) -> set[int]:
+    """The ids of the top-level columns in a file's footer."""
+    import pyarrow.parquet as pq
+
+    with table.io.new_input(file.file_path).open() as stream:
+        return set(_ids(pq.read_schema(stream)))
+
+
+def _ids(fields: Iterable[object]) -> Iterator[int]:
+    for field in fields:
+        metadata = getattr(field, "metadata", None) or {}
+        if b"PARQUET:field_id" in metadata:
+            yield int(metadata[b"PARQUET:field_id"])

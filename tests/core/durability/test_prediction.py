@@ -1,0 +1,123 @@
+"""What a day is predicted to take and to write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_abs.core.durability.prediction import (
+    JobHistory,
+    Prediction,
+    PredictionDefaults,
+    RegionHistory,
+    RunHistory,
+    predict_job,
+)
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
+from airflow_abs.core.graph.partitioning import Partitioning
+
+MIB = 2**20
+DEFAULTS = PredictionDefaults(fixed_seconds=1.0, bytes_per_second=10 * MIB, output_ratio=0.5)
+
+
+def joined() -> JobGraph:
+    return build_job_graph(
+        [JobVertex("orders", has_source=True), JobVertex("customers", has_source=True), JobVertex("joined")],
+        [
+            JobEdge("orders", "joined", "orders", Partitioning.HASH, ("key",)),
+            JobEdge("customers", "joined", "customers", Partitioning.BROADCAST),
+        ],
+        8,
+    )
+
+
+def seen(bytes_in: int, bytes_out: int, seconds: float, *regions: str) -> RegionHistory:
+    return RegionHistory(regions, bytes_in, bytes_out, rows=1, seconds=seconds)
+
+
+def test_without_history_bytes_and_seconds_follow_from_the_sources() -> None:
+    found = predict_job(joined(), {"orders": 200 * MIB, "customers": 20 * MIB}, defaults=DEFAULTS, slots=2)
+    assert found == {
+        "orders": Prediction(11.0, 200 * MIB, 100 * MIB),  # 1 + 200 / (2 * 10)
+        "customers": Prediction(2.0, 20 * MIB, 10 * MIB),
+        "joined": Prediction(6.5, 110 * MIB, 55 * MIB),  # 1 + (100 + 10) / (2 * 10)
+    }
+
+
+def test_earlier_runs_in_which_a_region_ran_alone_say_how_it_is_to_the_defaults() -> None:
+    # 1 + 100 / 20 = 6 seconds by default: twice, twice and ten times as long, so twice; a tenth of it is written
+    history = JobHistory(
+        tuple(RunHistory(day, (seen(100 * MIB, 10 * MIB, took, "orders"),)) for day, took in enumerate((12, 12, 60)))
+    )
+    found = predict_job(joined(), {"orders": 200 * MIB}, history, DEFAULTS, slots=2)
+    assert found["orders"] == Prediction(22.0, 200 * MIB, 20 * MIB, from_history=True)
+    assert found["joined"] == Prediction(2.0, 20 * MIB, 10 * MIB)
+
+
+def test_regions_that_only_ran_as_one_operation_share_its_seconds() -> None:
+    # 1 + 100 / 20 = 6 seconds by default for what the operation reads, and it took 18: three times. Today it reads
+    # 300 MiB: 3 * (1 + 300 / 20) = 48 seconds, where the defaults of the three are 11 + 6 + 8.5 = 25.5
+    group = ("orders", "customers", "joined")
+    history = JobHistory((RunHistory(0.0, (seen(100 * MIB, 10 * MIB, 18.0, *group),)),))
+    found = predict_job(joined(), {"orders": 200 * MIB, "customers": 100 * MIB}, history, DEFAULTS, slots=2)
+    assert {name: round(each.seconds, 3) for name, each in found.items()} == {
+        "orders": round(48 * 11 / 25.5, 3),
+        "customers": round(48 * 6 / 25.5, 3),
+        "joined": round(48 * 8.5 / 25.5, 3),
+    }
+    # the last one writes a tenth of what the operation reads; what the others would write nobody knows
+    assert [each.output_bytes for each in found.values()] == [100 * MIB, 50 * MIB, 30 * MIB]
+    assert all(each.from_history for each in found.values())
+
+
+def test_a_region_that_also_ran_alone_keeps_what_is_known_of_it() -> None:
+    runs = (seen(100 * MIB, 10 * MIB, 18.0, "orders", "customers", "joined"), seen(100 * MIB, MIB, 12.0, "orders"))
+    history = JobHistory(tuple(RunHistory(day, (region,)) for day, region in enumerate(runs)))
+    found = predict_job(joined(), {"orders": 200 * MIB}, history, DEFAULTS, slots=2)
+    assert found["orders"] == Prediction(22.0, 200 * MIB, 2 * MIB, from_history=True)  # twice 1 + 200 / 20
+    # 3 * 11 = 33 for all: 11 remain for the two others, whose defaults are 1 and 1 + 2 / 20
+    assert found["customers"].seconds + found["joined"].seconds == pytest.approx(11.0, rel=0.2)
+
+
+def test_what_did_not_come_to_its_end_says_nothing() -> None:
+    broken = [
+        replace(seen(100 * MIB, MIB, 60.0, "orders"), is_whole=False),
+        seen(0, 0, 60.0, "orders"),
+        seen(100 * MIB, MIB, 0.0, "orders"),
+        seen(100 * MIB, MIB, 60.0, "orders", "gone"),
+    ]
+    history = JobHistory(tuple(RunHistory(0.0, (each,)) for each in broken))
+    assert predict_job(joined(), {"orders": MIB}, history) == predict_job(joined(), {"orders": MIB})
+
+
+def test_only_the_last_fifteen_runs_count() -> None:
+    runs = [seen(100 * MIB, MIB, seconds, "orders") for seconds in [600.0] * 40 + [6.0] * 8 + [12.0] * 7]
+    history = JobHistory(tuple(RunHistory(float(day), (each,)) for day, each in enumerate(runs)))
+    assert predict_job(joined(), {"orders": 100 * MIB}, history, DEFAULTS, slots=2)["orders"].seconds == 6.0
+
+
+@given(st.data())
+def test_any_history_gives_a_prediction_of_every_region_above_zero(data: st.DataObject) -> None:
+    names = st.lists(st.sampled_from(["orders", "customers", "joined", "gone"]), min_size=1, unique=True).map(tuple)
+    size, seconds = st.integers(0, 10**15), st.floats(0, 1e7)
+    region = st.builds(RegionHistory, names, size, size, size, seconds, is_whole=st.booleans())
+    runs = data.draw(st.lists(st.builds(RunHistory, seconds, st.lists(region, max_size=3).map(tuple)), max_size=4))
+    sources = {"orders": data.draw(size), "customers": data.draw(size)}
+    found = predict_job(joined(), sources, JobHistory(tuple(runs)), slots=data.draw(st.integers(1, 64)))
+    assert list(found) == ["orders", "customers", "joined"]
+    assert all(each.seconds > 0 and each.output_bytes >= 0 for each in found.values())
+
+
+@pytest.mark.parametrize("name", ["bytes_in", "bytes_out", "rows", "seconds", "machine_failures", "data_failures"])
+def test_a_history_of_negative_numbers_is_refused(name: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"{name}: expected a"):
+        replace(seen(1, 1, 1.0, "orders"), **{name: -1})
+
+
+def test_a_history_of_no_region_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match="regions: expected the declared regions that ran, found none"):
+        seen(1, 1, 1.0)

@@ -1,0 +1,213 @@
+"""Which edges are written, and which stay inside Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from math import inf, sqrt
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_abs.core.durability.demands import DeclaredDemands, find_declared
+from airflow_abs.core.durability.prediction import Prediction
+from airflow_abs.core.durability.rule import Conditions, EdgeDurability, ExchangeCosts, decide_durability
+from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.graph.joining import join_regions
+from tests.core.graph.drawn import draw_graph, graph_of
+from tests.core.graph.test_joining import check_computed_once
+
+GIB = 2**30
+COSTS = ExchangeCosts(hop_seconds=2.0, slot_seconds_per_byte=20 / GIB)
+
+
+def decide(graph: JobGraph, seconds: dict[str, float], mean: float, **conditions: Any) -> tuple[EdgeDurability, ...]:
+    """Every region writes 1 GiB, which costs 2 + 20 / 2 = 12 seconds on two slots."""
+    demands = find_declared(graph, DeclaredDemands())
+    given = Conditions(mean, slots=2, local_bytes=1000 * GIB, demands=demands, costs=COSTS)
+    predictions = {region.name: Prediction(seconds[region.name], GIB, GIB) for region in graph.regions}
+    return decide_durability(graph, predictions, replace(given, **conditions))
+
+
+def durable(decided: tuple[EdgeDurability, ...]) -> str:
+    return " ".join(each.edge.producer + each.edge.consumer for each in decided if each.durable)
+
+
+CHAIN = graph_of("a>b b>c c>d", sinks="d")
+MINUTES = {"a": 60.0, "b": 60.0, "c": 60.0, "d": 60.0}
+
+
+def test_what_rarely_fails_is_not_written() -> None:
+    # a with b, and c with d: 60 * 60 / 86,400 = 0.04 s expected; both halves: 120 * 120 / 86,400 = 0.17 s; below 12 s
+    decided = decide(CHAIN, MINUTES, 86_400.0)
+    assert durable(decided) == ""
+    one = "60 s, expected less than 0.1 s a run"
+    assert [each.reason for each in decided] == [
+        f"kept inside Spark: writing 1.0 GiB would cost 12 s; a failure here redoes at most {one}",
+        "kept inside Spark: writing 1.0 GiB would cost 12 s; a failure here redoes at most 120 s, expected 0.2 s a run",
+        f"kept inside Spark: writing 1.0 GiB would cost 12 s; a failure here redoes at most {one}",
+    ]
+
+
+def test_what_often_fails_is_written_where_most_would_be_lost() -> None:
+    assert durable(decide(CHAIN, MINUTES, 1300.0)) == ""  # both halves in one: 120 * 120 / 1,300 = 11.1 s
+    assert durable(decide(CHAIN, MINUTES, 1000.0)) == "bc"  # 14.4 s
+    assert durable(decide(CHAIN, MINUTES, 290.0)) == "ab bc cd"  # 60 * 60 / 290 = 12.4 s
+    assert decide(CHAIN, MINUTES, 290.0)[0].reason == (
+        "durable: writing 1.0 GiB costs 12 s; inside Spark a failure would redo up to 60 s, expected 12 s a run"
+    )
+
+
+def test_over_equal_steps_an_edge_is_written_about_as_often_as_young_says() -> None:
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$"  # 64 steps of 10 s
+    graph = graph_of(" ".join(f"{one}>{other}" for one, other in pairwise(letters)))
+    for mean in (100.0, 300.0, 1000.0, 3000.0):
+        written = len(durable(decide(graph, dict.fromkeys(letters, 10.0), mean)).split())
+        young = sqrt(2 * 12.0 * mean)
+        assert 0.5 <= (640.0 / (written + 1)) / young <= 2.0, (mean, written)
+
+
+def test_the_issue_s_example() -> None:
+    """A write of 10 s; one run in twenty stops, one machine a day fails: none, then some, then nearly all."""
+    ten = "abcdefghij"
+    graph = graph_of(" ".join(f"{one}>{other}" for one, other in pairwise(ten)))
+    written = []
+    for job in (150.0, 1200.0, 10_800.0):
+        mean = 1 / (1 / (20 * job) + 1 / 86_400)
+        found = decide(graph, dict.fromkeys(ten, job / 10), mean, costs=ExchangeCosts(10.0, 0.0))
+        written.append(len(durable(found).split()))
+    assert written == [0, 1, 9]
+
+
+def test_a_diamond_is_computed_once_inside_its_last_region() -> None:
+    graph = graph_of("a>b a>c b>d c>d", sinks="d")
+    assert durable(decide(graph, MINUTES, 86_400.0)) == ""
+    # b and c lose 60 * 60 / 250 = 14.4 s: both are written, and what both read with them
+    decided = decide(graph, MINUTES, 250.0)
+    assert durable(decided) == "ab ac bd cd"
+    assert decided[0].reason == "durable: it is read by b and c, which run apart"
+
+
+def test_what_has_a_sink_in_the_middle_is_written_and_takes_in_what_comes_before_it() -> None:
+    decided = decide(graph_of("a>b b>c c>d", sinks="bd"), MINUTES, inf)
+    assert durable(decided) == "bc"
+    assert decided[1].reason == "durable: b has a sink"
+
+
+def test_what_several_last_regions_read_is_written() -> None:
+    assert durable(decide(graph_of("a>b a>c", sinks="bc"), MINUTES, inf)) == "ab ac"
+
+
+def test_a_parallelism_of_the_authors_keeps_a_region_apart_on_both_sides() -> None:
+    decided = decide(graph_of("a>b b>c c>d", sinks="d", fixed="b"), MINUTES, inf)
+    assert durable(decided) == "ab bc"
+    assert decided[0].reason == decided[1].reason == "durable: b has a parallelism of its own"
+
+
+def test_other_settings_keep_a_region_apart() -> None:
+    decided = decide(CHAIN, MINUTES, inf, settings={"a": "pool", "b": "pool", "c": "", "d": ""})
+    assert durable(decided) == "bc"
+    assert decided[1].reason == (
+        "durable: the Airflow arguments or the spark_conf of b are not those of d, or for one of them alone"
+    )
+
+
+def test_what_one_operation_could_not_hold_is_written() -> None:
+    # an edge's rows are 4 GiB in memory and on disks; two edges may stay inside, a third would be 12 GiB
+    decided = decide(CHAIN, MINUTES, inf, local_bytes=8 * GIB)
+    assert durable(decided) == "bc"
+    assert decided[1].reason == (
+        "durable: one operation with d would hold 12.0 GiB in memory and on local disks, above local_bytes 8.0 GiB"
+    )
+
+
+def test_what_the_author_says_of_an_edge_comes_before_the_rule() -> None:
+    asked = decide(graph_of("a>b b>c c>d", durable="ab", inside="cd"), MINUTES, 290.0)
+    assert durable(asked) == "ab bc"
+    assert asked[0].reason == "durable: durable=True on the edge to b"
+    assert asked[2].reason == (
+        "kept inside Spark: durable=False; writing 1.0 GiB would cost 12 s; a failure here redoes at most 60 s, "
+        "expected 12 s a run"
+    )
+    assert durable(decide(graph_of("a>b b>c c>d", durable="ab"), MINUTES, inf)) == "ab"
+
+
+def test_rows_that_are_cut_in_two_ways_are_written_twice() -> None:
+    graph = graph_of("a>b a>c b>d c>d")
+    twice = build_other_keys(graph)
+    one, two = (decide(each, MINUTES, 86_400.0)[0].reason for each in (graph, twice))
+    assert "writing 1.0 GiB would cost 12 s" in one
+    assert "writing 2.0 GiB would cost 22 s" in two
+
+
+def build_other_keys(graph: JobGraph) -> JobGraph:
+    changed = [replace(edge, keys=(edge.consumer,)) if edge.producer == "a" else edge for edge in graph.edges]
+    regions = tuple(
+        replace(region, inputs=tuple(edge for edge in changed if edge.consumer in region.vertices))
+        for region in graph.regions
+    )
+    return JobGraph(graph.vertices, tuple(changed), regions)
+
+
+def draw_day(data: st.DataObject) -> tuple[JobGraph, dict[str, Prediction], Conditions]:
+    graph = draw_graph(data)
+    numbers = st.integers(0, 1000)
+    predictions = {
+        region.name: Prediction(data.draw(numbers) / 8, 0, data.draw(numbers) * 2**20) for region in graph.regions
+    }
+    conditions = Conditions(
+        mean_seconds=float(data.draw(st.integers(1, 10_000))),
+        slots=2,
+        local_bytes=data.draw(st.integers(1, 16)) * GIB,
+        demands=find_declared(graph, DeclaredDemands(ordered=data.draw(st.sets(st.sampled_from("abcdefg"))))),
+        settings={region.name: data.draw(st.booleans()) for region in graph.regions},
+        costs=ExchangeCosts(float(data.draw(st.integers(0, 4))), data.draw(st.integers(0, 40)) / GIB),
+    )
+    return graph, predictions, conditions
+
+
+def written(graph: JobGraph, predictions: dict[str, Prediction], conditions: Conditions) -> set[str]:
+    return set(durable(decide_durability(graph, predictions, conditions)).split())
+
+
+@given(st.data())
+def test_more_failures_write_no_fewer_edges(data: st.DataObject) -> None:
+    graph, predictions, conditions = draw_day(data)
+    rarer = replace(conditions, mean_seconds=conditions.mean_seconds * data.draw(st.sampled_from([1.0, 1.5, 4.0, inf])))
+    assert written(graph, predictions, rarer) <= written(graph, predictions, conditions)
+
+
+@given(st.data())
+def test_costlier_writes_write_no_more_edges(data: st.DataObject) -> None:
+    graph, predictions, conditions = draw_day(data)
+    times = data.draw(st.sampled_from([1, 2, 8]))
+    costs = ExchangeCosts(conditions.costs.hop_seconds * times, conditions.costs.slot_seconds_per_byte * times)
+    costlier = replace(conditions, costs=costs)
+    assert written(graph, predictions, costlier) <= written(graph, predictions, conditions)
+
+
+@given(st.data())
+def test_whatever_is_kept_inside_gives_a_graph_in_which_every_vertex_is_computed_once(data: st.DataObject) -> None:
+    graph, predictions, conditions = draw_day(data)
+    decided = decide_durability(graph, predictions, conditions)
+    inside = [each.edge for each in decided if not each.durable]
+    joined = join_regions(graph, inside)
+    check_computed_once(graph, joined, inside)
+    # one way out of every joined region: its last one's
+    for region in joined.graph.regions:
+        out = {graph.region_of(edge.producer).name for edge in graph.edges if edge.producer in region.vertices
+               and edge.consumer not in region.vertices}  # fmt: skip
+        assert out <= {region.name}
+    for each in decided:
+        assert each.durable == joined.graph.crosses_regions(
+            next(edge for edge in joined.graph.edges if (edge.producer, edge.consumer, edge.input_name)
+                 == (each.edge.producer, each.edge.consumer, each.edge.input_name))
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("mean", [1.0, 60.0, inf])
+def test_an_empty_day_costs_the_hops_alone(mean: float) -> None:
+    assert ExchangeCosts().seconds(0, 2) == 2.5
+    assert durable(decide(CHAIN, dict.fromkeys("abcd", 0.0), mean)) == ""

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_abs.hooks.catalogs import catalog_properties
+
+
+def test_the_extra_of_a_connection_is_the_catalogs_properties(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"type": "sql", "uri": "sqlite:////lake/catalog.db", "s3.path-style-access": True}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "iceberg", "host": "elsewhere", "extra": extra}))
+    assert catalog_properties("lake") == {
+        "type": "sql",
+        "uri": "sqlite:////lake/catalog.db",
+        "s3.path-style-access": "True",
+    }
+
+
+def test_host_login_and_password_stand_for_uri_and_credential(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = {
+        "conn_type": "iceberg",
+        "host": "https://catalog.example.org",
+        "login": "somebody",
+        "password": "their-password",
+        "extra": {"type": "rest"},
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
+    assert catalog_properties("lake") == {
+        "type": "rest",
+        "uri": "https://catalog.example.org",
+        "credential": "somebody:their-password",
+    }

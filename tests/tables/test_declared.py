@@ -1,0 +1,53 @@
+"""Sources survive the JSON in which Airflow renders their templates; tables are asked once, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from airflow_abs import Files, IcebergTable
+from airflow_abs.exchange.sources.pinned import PinnedTable
+from airflow_abs.tables.declared import pin_sources, read_source
+from airflow_abs.tables.source import Pin
+
+PIN = Pin("{}", PinnedTable("lake.db.t", "snapshot 7", "parquet", "{}", 0, 0, 0, 0), ())
+
+
+@dataclass(frozen=True)
+class SlowTable:
+    """Gives its pin when another table is asked, too."""
+
+    asked: Barrier
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "slow"}
+
+    def pin(self, connect: Callable[[str], Mapping[str, str]]) -> Pin:
+        self.asked.wait(timeout=30)
+        return PIN
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Files("/lake/orders", schema="id BIGINT"),
+        IcebergTable("lake.db.t", snapshot="{{ params.snapshot }}", where="a = 1"),
+    ],
+)
+def test_a_declared_source_comes_back_from_json(source: Any) -> None:
+    assert read_source(source.to_json()) == source
+
+
+def test_a_table_needs_a_catalog_and_a_namespace() -> None:
+    with pytest.raises(ValueError, match=r"IcebergTable\('orders'\): expected catalog\.namespace\.table"):
+        IcebergTable("orders")
+
+
+def test_tables_are_asked_side_by_side_and_files_stay_as_they_are() -> None:
+    files, together = Files("/lake/orders"), Barrier(2)
+    sources = {"a": SlowTable(together), "b": files, "c": SlowTable(together)}
+    assert pin_sources(sources, lambda conn_id: {}) == {"a": PIN, "b": files, "c": PIN}

@@ -1,0 +1,132 @@
+"""Mistakes in a DAG file say who, what was found, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs.core.errors import InvalidValueError, JobGraphError
+from tests.task_groups.test_adaptive_spark import joins, new_dag, new_job, passes
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"exchange": ""}, "no exchange is set; give AdaptiveSparkJob(exchange="),
+        ({"target_bytes": 0}, "target_bytes is 0; expected a size of at least 1 byte, such as 268435456 or '256MB'"),
+        ({"target_bytes": "many"}, "target_bytes is 'many'; expected a size"),
+        ({"min_parallelism": 9, "max_parallelism": 4}, "min_parallelism is 9, above max_parallelism 4"),
+        ({"max_parallelism": 0}, "max_parallelism is 0; expected an integer of at least 1"),
+        ({"strategy": "best"}, "strategy is 'best'; expected 'balanced' or 'power_of_two'"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_says_what_is_expected(options: dict[str, Any], message: str) -> None:
+    with new_dag(), pytest.raises(InvalidValueError) as caught:
+        new_job(**options)
+    assert str(caught.value).startswith(message)
+
+
+def source(**options: Any) -> AdaptiveSparkOperator:
+    return AdaptiveSparkOperator(**{"task_id": "orders", "source": Files("/lake/orders"), **options})
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (
+            lambda: source(transform=joins),
+            "vertex 'orders': joins(orders, customers, day) does not match inputs ['source'] and transform_kwargs []: "
+            "parameters without a value: customers",
+        ),
+        (
+            lambda: source(transform=passes, transform_kwargs={"year": 1}),
+            "vertex 'orders': passes(orders) does not match inputs ['source'] and transform_kwargs ['year']: not a "
+            "parameter: year",
+        ),
+        (
+            lambda: source(transform="passes"),
+            "vertex 'orders': the transform is 'passes'; expected a function of DataFrames",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": "orders"}, transform=passes),
+            "vertex 'b': input 'orders' is 'orders'; expected another vertex, or an edge of one such as "
+            "orders.hash('customer_id')",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(
+                task_id="b", source=Files("/x"), inputs={"source": source().broadcast()}, transform=passes
+            ),
+            "vertex 'b': the input name 'source' is its own source's; rename the input",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(
+                task_id="b", inputs={"x": source().broadcast(), "y": source(task_id="o2").broadcast()}
+            ),
+            "vertex 'b': it has no transform and 2 inputs; only exactly one input, without transform_kwargs, can be "
+            "passed on as it is",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": source().hash()}, transform=passes),
+            "vertex 'b': input 'orders' is hash() without keys; name at least one column, or use rescale() or "
+            "rebalance()",
+        ),
+        (lambda: [source(), source()], "vertex 'orders': declared 2 times; give each its own task_id"),
+        (
+            lambda: source(max_parallelism=2000),
+            "vertex 'orders': max_parallelism 2000 exceeds Airflow's [core] max_map_length 1024; lower it or raise the "
+            "limit",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(
+                task_id="b", inputs={"orders": source(retries=1).forward()}, transform=passes, retries=2
+            ),
+            "vertex 'b': retries=2 contradicts retries=1 of another vertex of region 'b', and they are "
+            "one Airflow task; "
+            "set it once",
+        ),
+        (lambda: None, "the job has no vertex; declare at least one AdaptiveSparkOperator inside it"),
+    ],
+)
+def test_a_mistake_in_a_dag_file_says_who_what_and_what_to_do(declare: Any, message: str) -> None:
+    with new_dag(), pytest.raises(JobGraphError) as caught:
+        with new_job():
+            declare()
+    assert str(caught.value) == message
+
+
+def test_a_vertex_outside_of_a_job_is_refused() -> None:
+    with new_dag(), pytest.raises(JobGraphError) as caught:
+        source()
+    assert str(caught.value) == (
+        "vertex 'orders': declared outside of a job; put it inside `with AdaptiveSparkJob(...)`"
+    )
+
+
+def test_a_job_inside_a_job_is_refused() -> None:
+    with new_dag(), pytest.raises(JobGraphError, match="declared inside another job"):
+        with new_job():
+            source()
+            with AdaptiveSparkJob("inner", exchange="file:///exchange"):
+                pass
+
+
+def test_an_edge_of_another_job_is_refused() -> None:
+    with new_dag():
+        with new_job():
+            orders = source()
+        with pytest.raises(JobGraphError, match=r"is not a vertex of this job|of another job"):
+            with AdaptiveSparkJob("second", exchange="file:///exchange"):
+                AdaptiveSparkOperator(task_id="b", inputs={"orders": orders.broadcast()}, transform=passes)
+
+
+def test_unknown_formats_and_modes_are_refused() -> None:
+    with pytest.raises(ValueError, match="format is 'xml'; expected one of parquet, csv, json, orc"):
+        Files("/x", format="xml")  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match="mode is 'merge'; expected one of overwrite, overwrite_partitions, append, error"
+    ):
+        Files("/x", mode="merge")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the path is empty"):
+        Files("")
