@@ -30,13 +30,13 @@ from airflow_abs.exchange.records.plan import (
     PlannedInput,
     PlannedRegion,
     PlannedSink,
-    PlannedSource,
     PlannedStep,
     region_options,
 )
 from airflow_abs.exchange.records.slices import Slice, cut_slices
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
+from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.storage.whole_files import encode_json, write_json
 
 BEGAN = 1_767_225_600.0  # 2026-01-01

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_abs.exchange.records.plan import PlannedSource
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
+from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.sources.splits import reader_options, reads_in_order
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.relations import Relation, filter_rows, quote, read_files, select_columns, sql_expression

@@ -10,9 +10,10 @@ from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, blocking_input
 from airflow_abs.exchange.records.manifest_index import write_index
-from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedSource, region_options, vertex_of
+from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, region_options
 from airflow_abs.exchange.records.slices import cut_slices, write_slices
 from airflow_abs.exchange.sources.pinned import read_pinned_files
+from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
 from airflow_abs.exchange.sources.splits import ListedSource, list_source
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import write_json

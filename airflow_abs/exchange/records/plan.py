@@ -6,7 +6,6 @@ file and need no user code.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -21,42 +20,9 @@ from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.exchange.sources.pinned import PinnedTable
+from airflow_abs.exchange.sources.planned_source import PlannedSource, column_names, vertex_of
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedSource:
-    """What a vertex reads: `files` that `decide` lists, or a `table` of which `plan` did; one of the two is None.
-
-    `schema` is Spark's JSON form. `left_out` are the partitions (``ds=2026-01-01/hour=3``) of files of which the
-    vertex' filters let no row through. What comes after `plan` is read: only of these is it known that nothing is lost.
-    """
-
-    name: str
-    placeholder: str
-    files: Files | None
-    schema: str
-    left_out: tuple[str, ...] = ()
-    table: PinnedTable | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of its columns, in order."""
-        return _columns(self.schema)
-
-    @property
-    def label(self) -> str:
-        """The path, or the table and its version."""
-        if self.table is not None:
-            return self.table.label
-        return self.files.path if self.files is not None else ""
-
-
-def vertex_of(source: str) -> str:
-    """The vertex that reads the source of this name."""
-    return source.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +95,7 @@ class PlannedStep:
     @property
     def columns(self) -> list[str]:
         """Names of the result's columns, in order."""
-        return _columns(self.schema)
+        return column_names(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,10 +254,6 @@ def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
         single_subtask_reason=region.single_subtask_reason,
         splittable=region.splittable,
     )
-
-
-def _columns(schema: str) -> list[str]:
-    return [field["name"] for field in json.loads(schema)["fields"]]
 
 
 def _check_results(plan: JobPlan, where: str) -> None:

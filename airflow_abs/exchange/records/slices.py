@@ -182,21 +182,10 @@ def _cut(stored: StoredDecision, digest: str, index: int) -> Slice:
         left_out=() if own.hot_part else tuple(sorted(hot.intersection(own.subpartitions or ()))),
         hot_part=own.hot_part,
         files={source: tuple(stored.files_of(index, source)) for source in stored.files},
-        rescaled={name: _cut_files(stored, name, span) for name, span in own.files.items()},
+        rescaled={
+            name: RescaledFiles.within(span, stored.measured_by_producer[name], stored.placements[name])
+            for name, span in own.files.items()
+        },
         producers=stored.producers,
         producer_decisions=stored.producer_decisions,
-    )
-
-
-def _cut_files(stored: StoredDecision, name: str, span: IndexRange) -> RescaledFiles:
-    rows = stored.measured_by_producer[name]
-    counts = [len(row) for row in rows]
-    found = locate_files(counts, span)
-    start, stop = min(found), max(found) + 1
-    return RescaledFiles(
-        span=span,
-        producers=IndexRange(start, stop),
-        first=sum(counts[:start]),
-        bytes=tuple(map(tuple, rows[start:stop])),
-        checksums=tuple(stored.placements[name][start:stop]),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from airflow_abs.core.durability.prediction import RegionHistory, RunHistory
-from airflow_abs.exchange.records.plan import vertex_of
 from airflow_abs.exchange.records.tries import TryRecord, read_try
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
+from airflow_abs.exchange.sources.planned_source import vertex_of
 
 
 def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bool]) -> RunHistory:

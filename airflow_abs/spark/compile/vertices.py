@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,16 +20,15 @@ from typing import Any
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
-from airflow_abs.exchange.records.plan import PlannedSource
-from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.exchange.sources.files import SOURCE, Files
+from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.spark.compile.arguments import coerce_arguments
 from airflow_abs.spark.compile.call_sites import recorded_call_sites
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
-from airflow_abs.spark.compile.output_types import check_types
+from airflow_abs.spark.compile.output_types import check_columns, check_types
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
 from airflow_abs.spark.values import fix_values
@@ -283,32 +281,3 @@ def _parse_schema(schema: str) -> StructType:
     from pyspark.sql.types import StructType
 
     return StructType.fromJson(json.loads(schema))
-
-
-def check_columns(vertex: str, schema: StructType) -> None:
-    """The output can be written to files and read back.
-
-    Raises:
-        JobGraphError: no columns, two of one name, one without a type, or the reserved name.
-    """
-    from pyspark.sql.types import NullType
-
-    if not schema.names:
-        raise JobGraphError(f"vertex {vertex!r}: its output has no columns; select at least one")
-    twice = [name for name, times in Counter(name.lower() for name in schema.names).items() if times > 1]
-    if twice:
-        raise JobGraphError(
-            f"vertex {vertex!r}: its output has several columns named {', '.join(twice)}; rename or drop them, for "
-            "example with join(..., on='key') instead of a column expression"
-        )
-    if SUBPARTITION_COLUMN in schema.names:
-        raise JobGraphError(
-            f"vertex {vertex!r}: its output has a column {SUBPARTITION_COLUMN!r}, which is reserved; rename it"
-        )
-    untyped = [entry.name for entry in schema.fields if isinstance(entry.dataType, NullType)]
-    if untyped:
-        raise JobGraphError(
-            f"vertex {vertex!r}: column {', '.join(untyped)} of its output has no type (NULL only); cast "
-            "it, for example "
-            "lit(None).cast('string')"
-        )

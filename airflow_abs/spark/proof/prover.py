@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.partitioning import Partitioning
-from airflow_abs.exchange.records.plan import PlannedSource
+from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.spark.compile.call_sites import find_lines
 from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.compile.key_types import compute_common_types, resolve_keys

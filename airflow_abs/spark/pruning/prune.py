@@ -17,10 +17,11 @@ from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.errors import SourceNotFoundError
-from airflow_abs.exchange.records.plan import PlannedRegion, PlannedSource
+from airflow_abs.exchange.records.plan import PlannedRegion
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.partitions import partition_of, partition_values
+from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.sources.splits import list_splits, reads_in_order
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.spark.compile.contracts import set_conf

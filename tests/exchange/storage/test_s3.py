@@ -21,7 +21,6 @@ from airflow_abs.exchange.records.plan import (
     PlannedInput,
     PlannedRegion,
     PlannedSink,
-    PlannedSource,
     PlannedStep,
 )
 from airflow_abs.exchange.records.recovery_claim import claim_recovery, list_claims
@@ -31,6 +30,7 @@ from airflow_abs.exchange.runs.run_list import list_runs
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import list_source_files
+from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import (
     check_writable,

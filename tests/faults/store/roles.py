@@ -28,13 +28,14 @@ from airflow_abs.exchange.publish.record import CommitMode, CommitRecord, staged
 from airflow_abs.exchange.records.deciding import decide_and_store
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.manifest import Manifest, read_manifest, read_manifests, write_manifest
-from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, PlannedSource, PlannedStep
+from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, PlannedStep
 from airflow_abs.exchange.records.recovery_claim import claim_recovery, end_claim
 from airflow_abs.exchange.records.reports import read_reports
 from airflow_abs.exchange.results.measuring import measure_result
 from airflow_abs.exchange.runs.cleaning import delete_expired, find_expired, release_job
 from airflow_abs.exchange.runs.root_marker import mark_root
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic, write_json
 from airflow_abs.spark.run.attempt import SubtaskAttempt

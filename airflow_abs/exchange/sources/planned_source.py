@@ -1,0 +1,47 @@
+"""What a vertex reads, as `plan` found it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.pinned import PinnedTable
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSource:
+    """What a vertex reads: `files` that `decide` lists, or a `table` of which `plan` did; one of the two is None.
+
+    `schema` is Spark's JSON form. `left_out` are the partitions (``ds=2026-01-01/hour=3``) of files of which the
+    vertex' filters let no row through. What comes after `plan` is read: only of these is it known that nothing is lost.
+    """
+
+    name: str
+    placeholder: str
+    files: Files | None
+    schema: str
+    left_out: tuple[str, ...] = ()
+    table: PinnedTable | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of its columns, in order."""
+        return column_names(self.schema)
+
+    @property
+    def label(self) -> str:
+        """The path, or the table and its version."""
+        if self.table is not None:
+            return self.table.label
+        return self.files.path if self.files is not None else ""
+
+
+def vertex_of(source: str) -> str:
+    """The vertex that reads the source of this name."""
+    return source.rpartition(".")[0]
+
+
+def column_names(schema: str) -> list[str]:
+    """The names in a schema in Spark's JSON form, in order."""
+    return [field["name"] for field in json.loads(schema)["fields"]]
