@@ -21,6 +21,8 @@ PACKAGE = "airflow_abs"
 NOT_YET_USED = f"{PACKAGE}.core.not_yet_used"
 MOST_FILES = 12
 """In one folder; `__init__.py` says no more than what the folder is."""
+MOST_LINES = 300
+"""Of one module, tests too."""
 
 
 @cache
@@ -142,6 +144,16 @@ def test_no_folder_holds_more_than_twelve_files() -> None:
         for folder in folders
     }
     assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
+
+
+def test_no_module_is_longer_than_three_hundred_lines() -> None:
+    folders = (PACKAGE, "testbed", "benchmarks", "dags", "tests")
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
 
 
 def test_reading_imports_sees_those_in_functions_and_not_those_for_type_checkers() -> None:

@@ -20,6 +20,7 @@ from airflow_abs.exchange.sources.pinned import write_pinned_files
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import check_writable, write_atomic, write_json
 from airflow_abs.spark.compile.expectations import check_expectations
+from airflow_abs.spark.compile.joined import join_vertices
 from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
@@ -68,7 +69,7 @@ def plan_job(
         graph, programs, options, open_path, slots=slots, nondeterministic=unrepeatable, history=history
     )
     if today.into:
-        compiled = compile_vertices(session, today.graph, programs, now)
+        compiled = join_vertices(today.graph, compiled)
     _store_pinned_files(folder, today.graph, programs)
     plan = JobPlan(
         id=uuid.uuid4().hex,

@@ -14,6 +14,7 @@ from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.relations import Relation
 
 PLACEHOLDER_PREFIX = "__airflow_abs_input_"
+_INLINED_PREFIX = "__airflow_abs_inlined_"
 
 _SHUFFLING = frozenset(
     {"join", "aggregate", "deduplicate", "set_op", "group_map", "co_group_map", "as_of_join", "lateral_join", "sql"}
@@ -54,6 +55,20 @@ def bind(relation: Relation, inputs: Mapping[str, Callable[[], Relation]]) -> Re
     for alias in list(_aliases(bound)):
         alias.input.CopyFrom(inputs[alias.alias]())
     return bound
+
+
+def inline(relation: Relation, plans: Mapping[str, Relation]) -> Relation:
+    """A copy of the template with plans in place of these placeholders, which are none after it; others stay.
+
+    The alias around each stays, too: columns may be looked up by its plan id.
+    """
+    inlined = protos().Relation()
+    inlined.CopyFrom(relation)
+    for alias in list(_aliases(inlined)):
+        if alias.alias in plans:
+            alias.input.CopyFrom(plans[alias.alias])
+            alias.alias = alias.alias.replace(PLACEHOLDER_PREFIX, _INLINED_PREFIX)
+    return inlined
 
 
 def may_shuffle(relation: Relation) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +85,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(server: ConnectEndpoint, lake: Path, root: Path, **options: Any) -> JobRun:
+def run(
+    server: ConnectEndpoint, lake: Path, root: Path, transforms: Mapping[str, Any] | None = None, **options: Any
+) -> JobRun:
     programs = [
         VertexProgram("orders", None, {}, Files(str(lake / "orders"))),
         VertexProgram("customers", None, {}, Files(str(lake / "customers"))),
@@ -92,6 +97,7 @@ def run(server: ConnectEndpoint, lake: Path, root: Path, **options: Any) -> JobR
         VertexProgram("counts", count, {}),
         VertexProgram("shares", share, {}, sink=Files(str(root / "shares"))),
     ]
+    programs = [replace(each, transform=(transforms or {}).get(each.name, each.transform)) for each in programs]
     return run_job(server, root / "exchange", VERTICES, EDGES, programs, max_parallelism=4, **options)
 
 
@@ -155,6 +161,27 @@ def test_a_day_of_failures_writes_more_and_has_the_same_rows(
     assert all(edge.durable for edge in job.plan.edges)
     assert [region.name for region in job.plan.regions] == [region.name for region in job.graph.regions]
     assert job.decisions["enriched"].parallelism > 1
+
+
+def test_transforms_are_called_once_however_regions_are_joined(
+    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
+) -> None:
+    called = []
+
+    def counted(transform: Any) -> Any:
+        @wraps(transform)
+        def calls(**frames: Any) -> Any:
+            called.append(transform.__name__)
+            return transform(**frames)
+
+        return calls
+
+    steps = {"valid": only_valid, "enriched": enrich, "totals": total, "counts": count, "shares": share}
+    transforms = {name: counted(transform) for name, transform in steps.items()}
+    job = run(connect_server, lake, tmp_path, durability="auto", transforms=transforms)
+    check_rows(lake, tmp_path)
+    assert list(job.plan.fused) == ["orders", "customers", "valid", "totals", "counts"]
+    assert sorted(called) == sorted(transform.__name__ for transform in steps.values())
 
 
 def test_always_asks_for_nothing_and_writes_every_edge(

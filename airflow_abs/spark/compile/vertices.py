@@ -22,15 +22,15 @@ from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.planned_source import PlannedSource
-from airflow_abs.spark.compile.arguments import coerce_arguments
-from airflow_abs.spark.compile.call_sites import recorded_call_sites
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
-from airflow_abs.spark.compile.guard import no_execution
 from airflow_abs.spark.compile.key_types import resolve_keys
 from airflow_abs.spark.compile.output_types import check_columns, check_types
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
+from airflow_abs.spark.transforms.arguments import coerce_arguments
+from airflow_abs.spark.transforms.call_sites import recorded_call_sites
+from airflow_abs.spark.transforms.guard import no_execution
 from airflow_abs.spark.values import fix_values
 from airflow_abs.tables.source import Pin
 

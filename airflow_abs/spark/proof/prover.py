@@ -10,7 +10,6 @@ from typing import Any
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.planned_source import PlannedSource
-from airflow_abs.spark.compile.call_sites import find_lines
 from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.compile.key_types import compute_common_types, resolve_keys
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
@@ -25,6 +24,7 @@ from airflow_abs.spark.proof.template import check_columns_known, check_samples,
 from airflow_abs.spark.proof.walk import follow_rows
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, names_metadata
+from airflow_abs.spark.transforms.call_sites import find_lines
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_abs.spark.compile.commands import first_word
+from airflow_abs.spark.transforms.commands import first_word
 
 pytestmark = pytest.mark.spark
 

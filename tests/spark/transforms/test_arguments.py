@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.spark.compile.arguments import coerce_arguments
+from airflow_abs.spark.transforms.arguments import coerce_arguments
 
 
 def transform(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.spark.compile.commands import check_query, check_setting
+from airflow_abs.spark.transforms.commands import check_query, check_setting
 
 _KEEPS_ROWS = ("persist", "unpersist")
 """`cache()` changes no row, and would keep placeholders in a session that no subtask shares: it is passed over."""
