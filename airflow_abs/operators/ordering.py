@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
+from airflow.sdk import TriggerRule
+
+TOLERANT = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+"""Of the tasks of a region before which `plan` may skip others. If `plan` itself is skipped, they are, too."""
+
 
 class OrderedVertex:
     """What takes part in ``sensor >> vertex >> [task, other_vertex]`` without being a task yet.
@@ -47,12 +52,15 @@ class OrderedVertex:
         """Airflow calls it on the right side of ``other >> self`` (`upstream`) and of ``other << self``."""
         if not self._heads:
             (self._before if upstream else self._after).append(other)
+        elif upstream:
+            self._be_skipped_with_what_is_before()
 
     def set_upstream(self, other: Any, edge_modifier: Any = None) -> None:
         """Run these before the vertex."""
         for each in _as_list(other):
             if self._heads:
                 each >> self._heads
+                self._be_skipped_with_what_is_before()
             else:
                 self._before.append(each)
 
@@ -65,6 +73,10 @@ class OrderedVertex:
                 each.update_relative(self)
             else:
                 self._after.append(each)
+
+    def _be_skipped_with_what_is_before(self) -> None:
+        for head in self._heads:
+            head.trigger_rule = TriggerRule.ALL_SUCCESS
 
     def __rshift__(self, other: Any) -> Any:
         self.set_downstream(other)

@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.bases.skipmixin import SkipMixin
+
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.graph.joining import find_idle
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.sources.files import Files, check_sinks
 from airflow_abs.operators.job_task import JobTask, logical_date
+from airflow_abs.operators.ordering import TOLERANT
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -19,8 +23,9 @@ if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 
-class PlanOperator(JobTask):
-    """Compiles the job's regions into plan templates in the exchange.
+class PlanOperator(JobTask, SkipMixin):
+    """Compiles the job's regions into plan templates in the exchange, and skips the tasks of those that run inside
+    others today and have nothing to wait for: each would cost a process.
 
     Args:
         graph: checked graph of the job.
@@ -35,6 +40,7 @@ class PlanOperator(JobTask):
 
     template_fields: Sequence[str] = ("exchange", "sources", "sinks", "transform_kwargs", "queries", "expectations")
     ui_color = "#e8f0fe"
+    inherits_from_skipmixin = True  # so that what it skipped is skipped again when it is cleared alone
 
     def __init__(  # noqa: PLR0913 - what is known of a job when its file is parsed
         self,
@@ -60,6 +66,7 @@ class PlanOperator(JobTask):
         self.queries = queries or {}
         self.expectations = expectations or {}
         self.options = options
+        self.tasks_of_regions: Mapping[str, Sequence[str]] = {}  # once they are there
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.records.job_history import read_history
@@ -80,7 +87,23 @@ class PlanOperator(JobTask):
             self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
         for name, into in plan.fused.items():
             self.log.info("region %s runs inside %s today", name, into)
-        return {"regions": [region.name for region in plan.regions], "slots": plan.slots, "spark": plan.spark_version}
+        told = {"regions": [region.name for region in plan.regions], "slots": plan.slots, "spark": plan.spark_version}
+        self._skip_idle(context, plan.fused, told)
+        return told
+
+    def _skip_idle(self, context: Context, into: Mapping[str, str], told: dict[str, Any]) -> None:
+        """Airflow is told by an exception, so what `execute` would return is pushed before."""
+        tasks = {
+            name: [self.dag.get_task(task_id) for task_id in task_ids]
+            for name, task_ids in self.tasks_of_regions.items()
+        }
+        tolerant = {name for name, own in tasks.items() if all(task.trigger_rule == TOLERANT for task in own)}
+        idle = find_idle(self.graph, into, tolerant)
+        if idle:
+            self.log.info("skipping the tasks of %s: nothing to do, and nothing to wait for", ", ".join(idle))
+            if self.do_xcom_push:
+                context["ti"].xcom_push(key="return_value", value=told)
+            self.skip(context["ti"], [task for name in idle for task in tasks[name]])
 
     def _end_earlier(self, endpoint: ConnectEndpoint, folder: JobFolder) -> None:
         """What still runs of a run that was cleared: Airflow leaves the triggers of its subtasks alone until those are

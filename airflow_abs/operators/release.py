@@ -23,8 +23,9 @@ _DOCS = (
     "ones are predicted."
 )
 
-_DONE = frozenset({"success", "removed"})
-"""A map index that a later decision does not have any more is `removed`: it owes nothing."""
+_DONE = frozenset({"success", "removed", "skipped"})
+"""A map index that a later decision does not have any more is `removed`, and a region that ran inside another one
+`skipped`: they owe nothing."""
 
 
 class ReleaseOperator(JobTask):

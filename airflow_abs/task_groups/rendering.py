@@ -15,7 +15,7 @@ from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.commit import CommitOperator
 from airflow_abs.operators.decide import DecideOperator
-from airflow_abs.operators.ordering import resolve_order
+from airflow_abs.operators.ordering import TOLERANT, resolve_order
 from airflow_abs.operators.plan import PlanOperator
 from airflow_abs.operators.release import ReleaseOperator
 from airflow_abs.operators.restart_strategy import DEFAULT, RestartStrategy
@@ -259,3 +259,21 @@ class _Rendering:
         ]
         tasks = list(zip((self.decide[home] for home in homes), ends, strict=True))
         resolve_order(list(self.declared.values()), tasks, self.plan)
+        self._tolerate_skipped()
+
+    def _tolerate_skipped(self) -> None:
+        """Let `plan` skip what runs inside other regions.
+
+        Not in front of an author's own task, nor behind it: that may be skipped, too, and the vertices with it.
+        """
+        own = {task.task_id for task in self.others}
+        alone = {name for name, decide in self.decide.items() if decide.upstream_task_ids <= own}
+        for region in self.graph.regions:
+            before = {other.name for other in self.graph.regions_before(region)}
+            declared = self.authors.with_defaults(self.authors.of_region(region))
+            if before and before | {region.name} <= alone and "trigger_rule" not in declared:
+                self.decide[region.name].trigger_rule = TOLERANT
+                self.run[region.name].trigger_rule = TOLERANT
+        self.plan.tasks_of_regions = {
+            region: (decide.task_id, self.run[region].task_id) for region, decide in self.decide.items()
+        }

@@ -30,10 +30,12 @@ class TaskStates:
         # decided again, to one subtask: the other two are there no more
         ({"job.orders.run_0": "success", "job.orders.run_1": "removed", "job.orders.run_2": "removed"}, set()),
         ({"job.orders.run_0": "failed", "job.sums.run": "upstream_failed"}, {"job.orders.run_0", "job.sums.run"}),
-        ({"job.orders.run_0": None, "job.orders.run_1": "skipped"}, {"job.orders.run_0", "job.orders.run_1"}),
+        # it ran inside another region
+        ({"job.orders.decide": "skipped", "job.orders.run": "skipped", "job.sums.run_0": "success"}, set()),
+        ({"job.orders.run_0": None, "job.orders.run_1": "skipped"}, {"job.orders.run_0"}),
     ],
 )
-def test_subtasks_that_a_later_decision_dropped_keep_no_data(states: dict[str, Any], unfinished: set[str]) -> None:
+def test_subtasks_that_were_dropped_or_skipped_keep_no_data(states: dict[str, Any], unfinished: set[str]) -> None:
     release = ReleaseOperator(task_id="release", task_ids=["job.plan"], exchange="/x", job="job", conn_id="spark")
     context: Any = {"dag_run": SimpleNamespace(dag_id="d", run_id="r"), "ti": TaskStates(states)}
     assert release._not_succeeded(context) == unfinished

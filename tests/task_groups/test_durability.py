@@ -8,7 +8,7 @@ from typing import Any
 import pendulum
 import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
+from airflow.sdk import DAG, TriggerRule
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
@@ -93,3 +93,42 @@ def test_every_kind_of_edge_says_so(way: str) -> None:
         with new_job() as job:
             declare("totals", getattr(declare("orders"), way)(durable=False))
     assert [edge.durable for edge in plan_of(job).graph.edges] == [False]
+
+
+def rules(dag: DAG, *regions: str) -> dict[str, set[str]]:
+    """The trigger rules of a region's tasks."""
+    tasks = {name: [dag.get_task(f"revenue.{name}.{task}") for task in ("decide", "run")] for name in regions}
+    return {name: {TriggerRule(task.trigger_rule).value for task in own} for name, own in tasks.items()}
+
+
+TOLERANT, STRICT = {"none_failed_min_one_success"}, {"all_success"}
+
+
+def test_plan_may_skip_what_a_region_reads_but_not_around_tasks_of_the_author() -> None:
+    with new_dag() as dag:
+        with new_job() as job:
+            orders = declare("orders")
+            told = declare("told", orders.hash("key"))
+            asked = declare("asked", told.hash("key"))
+            last = declare("last", asked.hash("key"))
+            told >> EmptyOperator(task_id="ask") >> asked
+            declare("own_rule", told.hash("key"), trigger_rule="none_failed")
+    assert rules(dag, "orders", "told", "asked", "last", "own_rule") == {
+        "orders": STRICT,  # nothing is before it
+        "told": TOLERANT,
+        "asked": STRICT,  # if `ask` is skipped, so is it, and what reads it
+        "last": STRICT,
+        "own_rule": {"all_success", "none_failed"},
+    }
+    assert plan_of(job).tasks_of_regions["told"] == ("revenue.told.decide", "revenue.told.run")
+    EmptyOperator(task_id="later", dag=dag) >> last
+    assert rules(dag, "told") == {"told": TOLERANT}
+
+
+def test_a_task_that_is_put_before_a_vertex_later_on_makes_it_strict() -> None:
+    with new_dag() as dag:
+        with new_job():
+            last = declare("last", declare("orders").hash("key"))
+        assert rules(dag, "last") == {"last": TOLERANT}
+        EmptyOperator(task_id="later") >> last
+    assert dag.get_task("revenue.last.decide").trigger_rule == TriggerRule.ALL_SUCCESS

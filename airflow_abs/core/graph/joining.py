@@ -50,6 +50,26 @@ def join_regions(graph: JobGraph, inside: Collection[JobEdge]) -> JoinedGraph:
     return JoinedGraph(replace(joined, regions=sort_regions(regions)), into)
 
 
+def find_idle(graph: JobGraph, into: Mapping[str, str], tolerant: Collection[str]) -> tuple[str, ...]:
+    """The regions that have nothing to do and nothing to wait for, in topological order.
+
+    Their work is done inside other regions, and so is that of all regions before them: who waits for them would wait
+    for nothing.
+
+    Args:
+        graph: as declared.
+        into: as in `JoinedGraph`.
+        tolerant: regions that can do without the regions that they read from.
+    """
+    idle: dict[str, None] = {}
+    for region in graph.regions:
+        readers = [other.name for other in graph.regions if region in graph.producer_regions(other)]
+        waits = any(producer.name not in idle for producer in graph.producer_regions(region))
+        if region.name in into and not waits and all(name in tolerant for name in readers):
+            idle[region.name] = None
+    return tuple(idle)
+
+
 def _find_homes(graph: JobGraph, inside: Collection[JobEdge]) -> dict[str, str]:
     """For every region the last one of those that it is joined with."""
     names = [region.name for region in graph.regions]

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_abs.core.durability.prediction import Prediction
+from airflow_abs.core.durability.rule import Conditions, decide_durability
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
-from airflow_abs.core.graph.joining import JoinedGraph, join_regions
+from airflow_abs.core.graph.joining import JoinedGraph, find_idle, join_regions
 from tests.core.graph.drawn import draw_graph, graph_of
 
 
@@ -81,3 +83,54 @@ def test_any_edges_give_a_graph_in_which_every_vertex_is_computed_once_or_are_re
     except InvalidValueError:
         return
     check_computed_once(graph, joined, inside)
+
+
+def idle(joined: JoinedGraph, graph: JobGraph, tolerant: str = "abcd") -> tuple[str, ...]:
+    return find_idle(graph, joined.into, tolerant)
+
+
+def test_a_region_is_idle_if_all_before_it_is_done_inside_others_too() -> None:
+    graph = graph_of("a>c b>c c>d", sinks="d")
+    assert idle(join(graph, "ac", "bc", "cd"), graph) == ("a", "b", "c")
+    assert idle(join(graph, "ac", "bc"), graph) == ("a", "b")
+    assert idle(join(graph, "cd"), graph) == ()  # who waits for c waits for a and b
+    assert idle(join(graph, "ac"), graph) == ("a",)
+    assert idle(join(graph), graph) == ()
+
+
+def test_a_region_is_not_idle_if_a_reader_needs_it_to_have_run() -> None:
+    graph = graph_of("a>c b>c c>d", sinks="d")
+    assert idle(join(graph, "ac", "bc", "cd"), graph, "abd") == ()
+    assert idle(join(graph, "ac", "bc", "cd"), graph, "abc") == ("a", "b")
+
+
+@given(st.data())
+def test_a_region_still_waits_for_all_that_it_reads_when_idle_ones_are_skipped(data: st.DataObject) -> None:
+    graph = draw_graph(data)
+    inside = [edge for edge in graph.edges if graph.crosses_regions(edge) and data.draw(st.booleans())]
+    durability = decide_as_asked(graph, {(edge.producer, edge.consumer) for edge in inside})
+    joined = join_regions(graph, durability)
+    skipped = set(find_idle(graph, joined.into, {region.name for region in graph.regions}))
+    declared = {region.name: region for region in graph.regions}
+    for region in joined.graph.regions:
+        waited_for, waiting = set[str](), [region.name]
+        while waiting:
+            before = {other.name for other in graph.producer_regions(declared[waiting.pop()])} - skipped - waited_for
+            waited_for |= before
+            waiting += before
+        assert {other.name for other in joined.graph.producer_regions(region)} <= waited_for
+
+
+def decide_as_asked(graph: JobGraph, asked: set[tuple[str, str]]) -> list[JobEdge]:
+    """What the rule keeps inside if it always pays, except where it is not asked to."""
+    predictions = {region.name: Prediction(seconds=1.0, input_bytes=1, output_bytes=1) for region in graph.regions}
+    apart = {
+        region.name: "not asked"
+        for region in graph.regions
+        for edge in graph.edges
+        if edge.producer in region.vertices
+        and graph.crosses_regions(edge)
+        and (edge.producer, edge.consumer) not in asked
+    }
+    conditions = Conditions(mean_seconds=1e9, slots=1, local_bytes=2**40, demands=apart)
+    return [each.edge for each in decide_durability(graph, predictions, conditions) if not each.durable]
