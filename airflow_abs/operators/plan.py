@@ -151,6 +151,7 @@ class PlanOperator(JobTask, SkipMixin):
         for which, files in (("source", self.sources), ("sink", self.sinks)):
             for name, entry in files.items():
                 check_no_secrets(name, f"{which}'s options", entry.get("options", {}), by_name=True)
+                check_no_secrets(name, f"{which}'s arguments", {"where": entry.get("where")}, by_name=False)
 
 
 def _describe(graph: JobGraph) -> str:

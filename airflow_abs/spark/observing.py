@@ -12,10 +12,11 @@ from typing import Any
 
 from airflow_abs.core.expect.expectations import Expectation, unique_keys
 from airflow_abs.core.expect.verdicts import Tally
+from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.spark.connect.protocol import protos
-from airflow_abs.spark.relations import Relation, drop_columns, quote, sql_expression
+from airflow_abs.spark.relations import Relation, drop_columns, sql_expression
 
 REPEAT_PREFIX = "__airflow_abs_repeats_"
 """Of the columns that say whether a row repeats the key of an earlier one."""

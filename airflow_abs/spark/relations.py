@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from airflow_abs.core.decide.ranges import IndexRange
+from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.connect.protocol import protos
@@ -110,11 +111,6 @@ def rename_columns(relation: Relation, names: Sequence[str]) -> Relation:
     """The same columns under these names, by position."""
     proto = protos()
     return proto.Relation(to_df=proto.ToDF(input=relation, column_names=list(names)))
-
-
-def quote(name: str) -> str:
-    """A column name as SQL takes it literally."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def drop_columns(relation: Relation, names: Sequence[str]) -> Relation:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.sources.splits import reader_options, reads_in_order
 from airflow_abs.spark.connect.protocol import protos
-from airflow_abs.spark.relations import Relation, filter_rows, quote, read_files, select_columns, sql_expression
+from airflow_abs.spark.relations import Relation, filter_rows, read_files, select_columns, sql_expression
 
 
 def read_source(source: PlannedSource, files: Sequence[SourceFile]) -> Relation:
@@ -30,6 +31,17 @@ def read_source(source: PlannedSource, files: Sequence[SourceFile]) -> Relation:
     if reads_in_order(source.files, source.columns, files):
         return relation  # only a reader itself has _metadata
     return select_columns(relation, source.columns)
+
+
+def check_condition(vertex: str, empty: Any, table: PinnedTable) -> None:
+    """Spark understands what the table made of its condition, here and not only in a subtask."""
+    if table.condition is None:
+        return
+    try:
+        empty.where(table.condition).schema  # noqa: B018 - asks the server
+    except Exception as error:
+        error.add_note(f"raised while Spark analysed the condition of the source of vertex {vertex!r}: {table.table}")
+        raise
 
 
 def _read_table(source: PlannedSource, table: PinnedTable, paths: Sequence[str]) -> Relation:

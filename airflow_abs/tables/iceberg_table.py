@@ -31,7 +31,8 @@ class IcebergTable:
             holds pyiceberg's properties, such as ``{"type": "rest", "uri": "https://..."}``.
         snapshot: the id of the one to read; templated; by default the current one when `plan` runs.
         where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
-            columns with literals. Files that cannot hold such rows are not read; templated.
+            columns with literals, in pyiceberg's grammar (``"my column"`` is a column, ``LIKE`` takes a prefix such as
+            ``'no%'``). Files that cannot hold such rows are not read; templated.
 
     Raises:
         ValueError: the name has no catalog or no namespace.
@@ -73,7 +74,7 @@ class IcebergTable:
         content = read_snapshot(self.table, table, snapshot_id=self._snapshot_id(), where=self.where)
         return Pin(
             schema=content.columns.schema,
-            pinned=_describe(content, self.where),
+            pinned=_describe(content),
             files=tuple(SourceFile(for_hadoop(file.path), file.bytes) for file in content.files),
         )
 
@@ -88,7 +89,7 @@ class IcebergTable:
             ) from error
 
 
-def _describe(content: SnapshotContent, where: str | None) -> PinnedTable:
+def _describe(content: SnapshotContent) -> PinnedTable:
     from airflow_abs.tables.iceberg.spark_schema import READ_SETTINGS
 
     return PinnedTable(
@@ -100,6 +101,6 @@ def _describe(content: SnapshotContent, where: str | None) -> PinnedTable:
         bytes=sum(file.bytes for file in content.files),
         all_files=content.all_files,
         all_bytes=content.all_bytes,
-        condition=where,
+        condition=content.condition,
         settings=READ_SETTINGS,
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.spark.relations import quote
+from airflow_abs.core.sql_names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType

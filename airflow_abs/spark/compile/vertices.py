@@ -27,6 +27,7 @@ from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.key_types import resolve_keys
 from airflow_abs.spark.compile.output_types import check_columns, check_types
 from airflow_abs.spark.relations import Relation
+from airflow_abs.spark.source_files import check_condition
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
 from airflow_abs.spark.transforms.arguments import coerce_arguments
 from airflow_abs.spark.transforms.call_sites import recorded_call_sites
@@ -162,6 +163,7 @@ class _VertexCompilation:
     def _add_source(self, vertex: str, source: Files | Pin) -> PlannedSource:
         if isinstance(source, Pin):
             empty = self.session.createDataFrame([], _parse_schema(source.schema))
+            check_condition(vertex, empty, source.pinned)
             placeholder = self._add_placeholder(SOURCE, empty)
             return PlannedSource(f"{vertex}.{SOURCE}", placeholder, None, source.schema, table=source.pinned)
         return self._add_files(vertex, source)

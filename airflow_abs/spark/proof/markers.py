@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_abs.core.sql_names import quote
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.proof.explained import Operator
 from airflow_abs.spark.proof.rows import Keys
-from airflow_abs.spark.relations import Relation, quote, read_files, sql_expression
+from airflow_abs.spark.relations import Relation, read_files, sql_expression
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

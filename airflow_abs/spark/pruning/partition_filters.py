@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from airflow_abs.core.sql_names import quote
 from airflow_abs.spark.proof.explained import split_list
-from airflow_abs.spark.relations import quote
 
 _WHOLE, _TEXT = r"-?\d+", r"[\w.:/+ -]*[\w.:/+-]"
 _LITERALS = {

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.errors import SourceNotFoundError
 from airflow_abs.exchange.records.plan import PlannedRegion
 from airflow_abs.exchange.sources.files import Files
@@ -31,7 +32,7 @@ from airflow_abs.spark.proof.markers import CONF
 from airflow_abs.spark.proof.prove import set_for_proof
 from airflow_abs.spark.proof.template import proof_copy
 from airflow_abs.spark.pruning.partition_filters import is_plain, read_filters, type_in_sql
-from airflow_abs.spark.relations import Relation, quote
+from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.source_files import read_source
 from airflow_abs.spark.template import find_placeholders, names_metadata, relations_in
 

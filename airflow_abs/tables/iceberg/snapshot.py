@@ -7,18 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.parser import parse
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.manifest import DataFile, FileFormat, ManifestContent
+from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
-from pyparsing import ParseBaseException
 
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.iceberg.condition import Condition, read_condition
 from airflow_abs.tables.iceberg.spark_schema import SparkSchema, spark_schema
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
-    from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
 _FOOTERS_AT_ONCE = 8
@@ -37,7 +36,8 @@ class SnapshotFile:
 class SnapshotContent:
     """What is read of a table, fixed: every subtask, retry and recomputation reads these files with this schema.
 
-    `all_files` and `all_bytes` are what the snapshot holds before pruning.
+    `all_files` and `all_bytes` are what the snapshot holds before pruning; `condition` is Spark's SQL of the one that
+    rows must meet besides.
     """
 
     table: str
@@ -46,6 +46,7 @@ class SnapshotContent:
     files: tuple[SnapshotFile, ...]
     all_files: int
     all_bytes: int
+    condition: str | None = None
 
 
 def read_snapshot(
@@ -58,11 +59,12 @@ def read_snapshot(
 
     Raises:
         TableError: no such snapshot; rows are deleted by delete files; files are not Parquet, have no field ids or lack
-            a partition column; a column's type, see `spark_schema`.
+            a partition column; a column's type, see `spark_schema`; `where`, see `read_condition`.
     """
     snapshot = _find(name, table, snapshot_id)
     schema = table.schema() if snapshot_id is None or snapshot is None else _schema_of(table, snapshot)
-    files = _list(name, table, snapshot, where)
+    condition = None if where is None else read_condition(name, schema, where)
+    files = _list(name, table, snapshot, schema, condition)
     _check_files(name, table, schema, files)
     read = sorted(
         (SnapshotFile(each.file_path, each.file_size_in_bytes, each.record_count) for each in files), key=_path
@@ -73,6 +75,7 @@ def read_snapshot(
         snapshot_id=snapshot.snapshot_id if snapshot is not None else None,
         columns=spark_schema(name, schema),
         files=tuple(read),
+        condition=condition.sql if condition is not None else None,
         all_files=int(summary.get("total-data-files") or len(read)),
         all_bytes=int(summary.get("total-files-size") or sum(file.bytes for file in read)),
     )
@@ -101,7 +104,9 @@ def _schema_of(table: Table, snapshot: Snapshot) -> Schema:
     return table.schema() if snapshot.schema_id is None else table.schemas()[snapshot.schema_id]
 
 
-def _list(name: str, table: Table, snapshot: Snapshot | None, where: str | None) -> list[DataFile]:
+def _list(
+    name: str, table: Table, snapshot: Snapshot | None, schema: Schema, condition: Condition | None
+) -> list[DataFile]:
     if snapshot is None:
         return []
     if any(manifest.content == ManifestContent.DELETES for manifest in snapshot.manifests(table.io)):
@@ -111,29 +116,11 @@ def _list(name: str, table: Table, snapshot: Snapshot | None, where: str | None)
             "'delete-file-threshold' 1), or set write.delete.mode, write.update.mode and write.merge.mode to "
             "copy-on-write"
         )
-    scan = table.scan(row_filter=_parse(name, where), snapshot_id=snapshot.snapshot_id)
-    try:
-        return [task.file for task in scan.plan_files()]
-    except (ValueError, TypeError) as error:  # a column that is not there, or a literal of another type
-        if where is None:
-            raise
-        raise _cannot_choose(name, where, str(error).partition("\n")[0]) from error
-
-
-def _parse(name: str, where: str | None) -> BooleanExpression:
-    if where is None:
-        return AlwaysTrue()
-    try:
-        return parse(where)
-    except ParseBaseException as error:
-        raise _cannot_choose(name, where, f"it is not understood from {error.line[error.column - 1 :]!r} on") from error
-
-
-def _cannot_choose(name: str, where: str, why: str) -> TableError:
-    return TableError(
-        f"table {name}: where={where!r} cannot be used to choose files: {why}; expected comparisons of columns with "
-        "literals, such as \"day >= '2026-01-01' AND region = 'north'\""
-    )
+    # bound to the columns of the snapshot, in which the condition was understood, and not to today's
+    metadata = table.metadata.model_copy(update={"current_schema_id": schema.schema_id})
+    seen = Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)
+    chosen = AlwaysTrue() if condition is None else condition.expression
+    return [task.file for task in seen.scan(row_filter=chosen, snapshot_id=snapshot.snapshot_id).plan_files()]
 
 
 def _check_files(name: str, table: Table, schema: Schema, files: Iterable[DataFile]) -> None:

@@ -97,6 +97,19 @@ def test_a_condition_that_cannot_choose_files_is_refused(catalog: Any) -> None:
         read_snapshot("lake.db.t", table, where="id + 1 = 2")
 
 
+def test_a_condition_on_an_earlier_snapshot_means_its_own_columns(catalog: Any) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(rows(table, (1, "north", None)))
+    first = table.current_snapshot().snapshot_id
+    with table.update_schema() as update:
+        update.rename_column("region", "area")
+    with table.update_schema() as update:
+        update.add_column("region", LongType())
+    found = read_snapshot("lake.db.t", table, snapshot_id=first, where="region = 'north'")
+    assert (found.condition, [file.rows for file in found.files]) == ("(`region` = 'north')", [1])
+    assert read_snapshot("lake.db.t", table, snapshot_id=first, where="region = 'south'").files == ()
+
+
 def test_a_type_that_spark_cannot_read_is_refused(catalog: Any) -> None:
     table = catalog.create_table("db.t", Schema(NestedField(1, "at", TimeType(), required=False)))
     with pytest.raises(TableError, match="column 'at' is of type time, which Spark's Parquet reader cannot give"):

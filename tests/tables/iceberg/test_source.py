@@ -9,12 +9,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from airflow.sdk import DAG
 from pyiceberg.types import DecimalType, DoubleType, LongType, StringType
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, IcebergTable
+from airflow_abs.spark.errors import SparkOperationError
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.iceberg.spark_schema import READ_SETTINGS
 from airflow_abs.testing import run_locally
 from airflow_abs.testing.rows import describe_difference
 
@@ -127,3 +130,20 @@ def test_a_snapshot_that_is_not_there_fails_in_plan(catalog: Any, read: Callable
         read(1, snapshot=5)
     with pytest.raises(TableError, match="snapshot is 'yesterday'; expected the id of a snapshot"):
         read(1, snapshot="yesterday")
+
+
+def test_a_condition_means_the_tables_columns_after_renames(catalog: Any, read: Callable[..., pa.Table]) -> None:
+    evolved(catalog)
+    assert read(2, where="amt = 'new'")["id"].to_pylist() == [2**40]
+    assert read(2, where='"amount" > 1')["id"].to_pylist() == [1]
+    assert read(2, where="person.called = 'bob' OR id = 2")["id"].to_pylist() in ([2, 2**40], [2**40, 2])
+
+
+def test_files_without_field_ids_fail_whatever_the_server_says(catalog: Any, read: Callable[..., pa.Table]) -> None:
+    table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1, 2]}))
+    (task,) = table.scan().plan_files()
+    pq.write_table(pa.table({"id": [1, 2]}), task.file.file_path.removeprefix("file://"))
+    assert READ_SETTINGS["spark.sql.parquet.fieldId.read.ignoreMissing"] == "false"
+    with pytest.raises(SparkOperationError, match="field Ids"):
+        read(1)
