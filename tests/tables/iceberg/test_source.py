@@ -145,5 +145,5 @@ def test_files_without_field_ids_fail_whatever_the_server_says(catalog: Any, rea
     (task,) = table.scan().plan_files()
     pq.write_table(pa.table({"id": [1, 2]}), task.file.file_path.removeprefix("file://"))
     assert READ_SETTINGS["spark.sql.parquet.fieldId.read.ignoreMissing"] == "false"
-    with pytest.raises(SparkOperationError, match="field Ids"):
+    with pytest.raises(SparkOperationError, match="FAILED_READ_FILE"):
         read(1)
