@@ -20,6 +20,9 @@ INTERNAL_TYPES = {"NotParquetError", "ThriftError", "EOFError", "IndexError", "O
 INTERNAL_MODULES = {
     "exchange/sources/glob_pattern.py",  # told as "source ...: <this>; escape it with a backslash or close it"
     "exchange/paths.py",
+    # told as "table ...: where=... cannot be used to choose files: <this>"
+    "tables/iceberg/condition.py",
+    "tables/iceberg/literals.py",
     "spark/proof/explained.py",  # told as "Spark's plan of its transform cannot be read for the proof ... (<this>)"
     "exchange/storage/locations.py",
 }
