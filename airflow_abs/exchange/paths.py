@@ -6,7 +6,7 @@
         server.json                                     the run's own Spark server, if it has one
         _server-<key>/                                  what that needed to start and says of itself
         <region>/step-<i>.pb
-        <region>/source-<vertex>.json                   files of a table that a vertex reads
+        <region>/source-<vertex>.json                   files of a table, or unread ones, that a vertex reads
         <region>/decision.json
         <region>/inputs.json                            the manifests of its producers, gathered, on object stores
         <region>/subtask-<k>/slice.json                 what subtask k reads, as its part of the decision
@@ -16,6 +16,7 @@
         <region>/subtask-<k>/attempt-<n>/<result>/part-*
         <region>/subtask-<k>/attempt-<n>/piece-<p>/<result>/part-*     of an attempt that was split
     <root>/<dag_id>/_published/<job>/<vertex>.json      how many rows the last runs published, if that is expected of it
+    <root>/<dag_id>/_positions/<job>/<vertex>/<number>  what its runs have read of an incremental source
 
 Ids come from users (`scheduled__2026-01-01T00:00:00+00:00`, `../x`, an emoji), so every one is escaped.
 """
@@ -130,7 +131,7 @@ class JobFolder:
         return self.region_path(region) / f"step-{_count(step, 'step', 0)}.pb"
 
     def pinned_path(self, region: str, vertex: str) -> ExchangePath:
-        """The files of the table that a vertex reads."""
+        """The files that `plan` has fixed for a vertex: of a table, or those that nobody has read yet."""
         return self.region_path(region) / f"source-{escape(vertex)}.json"
 
     def decision_path(self, region: str) -> ExchangePath:
@@ -172,6 +173,10 @@ class JobFolder:
         """How many rows the last runs published of a vertex's sink. It is the job's, beside the folders of its runs;
         no run id is escaped to such a name."""
         return self.root / f"{escape(self.dag_id)}/_published/{escape(self.job)}/{escape(vertex)}.json"
+
+    def position_path(self, vertex: str) -> ExchangePath:
+        """The log of what the job's runs have read of a vertex' incremental source. It is the job's, as above."""
+        return self.root / f"{escape(self.dag_id)}/_positions/{escape(self.job)}/{escape(vertex)}"
 
     def relative(self, path: ExchangePath) -> str:
         """A path below this folder as manifests name it; a ValueError for any other path."""

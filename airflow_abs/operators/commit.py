@@ -28,16 +28,15 @@ class CommitOperator(JobTask):
         self.region = region
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from airflow_abs.exchange.publish.sinks import publish_sink, remember_rows
+        from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
         from airflow_abs.exchange.records.plan import read_plan
         from airflow_abs.exchange.results.audit import check_region
 
         folder = self.folder(context)
-        plan = read_plan(folder).region(self.region)
+        job = read_plan(folder)
+        plan = job.region(self.region)
         verdicts = check_region(folder, plan, is_commit=True)
-        published: dict[str, Any] = {
-            sink.vertex: publish_sink(folder, self.region, sink, open_path) for sink in plan.sinks
-        }
+        published: dict[str, Any] = {**publish_region(folder, job, self.region, open_path)}
         remember_rows(folder, verdicts)
         for verdict in verdicts:
             published.setdefault(verdict.vertex, {}).setdefault("expectations", []).append(verdict.to_json())

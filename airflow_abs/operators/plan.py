@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.bases.skipmixin import SkipMixin
@@ -74,6 +75,7 @@ class PlanOperator(JobTask, SkipMixin):
         from airflow_abs.hooks.storage import open_path
         from airflow_abs.spark.connect.session import open_session
         from airflow_abs.spark.planning import plan_job
+        from airflow_abs.tables.declared import take_sources
 
         folder = self.folder(context)
         endpoint = self.spark_hook(context).get_endpoint()
@@ -81,7 +83,10 @@ class PlanOperator(JobTask, SkipMixin):
         began = context["ti"].start_date.timestamp()
         with open_session(endpoint) as session:
             known = read_history(folder, logical_date(context))
-            plan = plan_job(session, folder, self.graph, self._programs(), self.options, open_path, began, known)
+            programs = self._programs(
+                lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context))
+            )
+            plan = plan_job(session, folder, self.graph, programs, self.options, open_path, began, known)
         mark_root(folder.root)
         for region in plan.regions:
             self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
@@ -118,7 +123,8 @@ class PlanOperator(JobTask, SkipMixin):
         except (ExchangeError, SparkOperationError) as error:
             self.log.warning("could not end this run's Spark sessions: %s", error)
 
-    def _programs(self) -> dict[str, Any]:
+    def _programs(self, take: Callable[[dict[str, Any]], dict[str, Any]] = lambda sources: sources) -> dict[str, Any]:
+        """What is rendered, by vertex. `take` makes of incremental sources the files that are this run's."""
         from airflow_abs.hooks.catalogs import catalog_properties
         from airflow_abs.spark.compile.vertices import VertexProgram
         from airflow_abs.tables.declared import pin_sources, read_source
@@ -126,7 +132,8 @@ class PlanOperator(JobTask, SkipMixin):
         sinks = {name: Files.from_json(sink) for name, sink in self.sinks.items()}
         check_sinks(sinks)
         self._check_secrets()
-        sources = pin_sources({name: read_source(value) for name, value in self.sources.items()}, catalog_properties)
+        declared = {name: read_source(value) for name, value in self.sources.items()}
+        sources = take(pin_sources(declared, catalog_properties))
         return {
             name: VertexProgram(
                 name,
@@ -152,6 +159,12 @@ class PlanOperator(JobTask, SkipMixin):
             for name, entry in files.items():
                 check_no_secrets(name, f"{which}'s options", entry.get("options", {}), by_name=True)
                 check_no_secrets(name, f"{which}'s arguments", {"where": entry.get("where")}, by_name=False)
+
+
+def _is_over(context: Context, run_id: str) -> bool:
+    """Whether a run of this DAG has ended, or was deleted."""
+    instance = context["ti"]
+    return instance.get_dr_count(instance.dag_id, run_ids=[run_id], states=["queued", "running"]) == 0
 
 
 def _describe(graph: JobGraph) -> str:

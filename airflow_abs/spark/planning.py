@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -14,9 +14,12 @@ from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
 from airflow_abs.core.durability.strange_day import usual_bytes
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
+from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import write_pinned_files
+from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import check_writable, write_atomic, write_json
 from airflow_abs.spark.compile.expectations import check_expectations
@@ -71,9 +74,14 @@ def plan_job(
     if today.into:
         compiled = join_vertices(today.graph, compiled)
     _store_pinned_files(folder, today.graph, programs)
+
+    def list_today(source: PlannedSource) -> Sequence[SourceFile]:
+        declared = programs[vertex_of(source.name)].source
+        return splits_of(declared, open_path) if declared is not None else ()
+
     plan = JobPlan(
         id=uuid.uuid4().hex,
-        regions=_store_regions(session, folder, today.graph, compiled, unrepeatable, open_path),
+        regions=_store_regions(session, folder, today.graph, compiled, unrepeatable, list_today),
         options=options,
         slots=slots,
         spark_version=session.version,
@@ -127,14 +135,14 @@ def _store_regions(
     graph: JobGraph,
     compiled: Mapping[str, CompiledVertex],
     unrepeatable: Collection[str],
-    open_path: Callable[[str], ExchangePath],
+    list_today: Callable[[PlannedSource], Sequence[SourceFile]],
 ) -> tuple[PlannedRegion, ...]:
     """Cut every region into steps and write their templates; what they do not read of their sources is left out."""
     specs = assign_results(session, graph, compiled)
     regions = []
     for region in graph.regions:
         planned, templates = plan_region(graph, region, compiled, specs)
-        planned = prune_sources(session, planned, templates, open_path)
+        planned = prune_sources(session, planned, templates, list_today)
         regions.append(replace(planned, deterministic=not set(region.vertices).intersection(unrepeatable)))
         for number, template in enumerate(templates):
             write_atomic(folder.step_path(region.name, number), template)
@@ -142,9 +150,9 @@ def _store_regions(
 
 
 def _store_pinned_files(folder: JobFolder, graph: JobGraph, programs: Mapping[str, VertexProgram]) -> None:
-    """What was listed of tables, for the `decide` of the region that reads it."""
+    """What was fixed of tables and incremental sources, for the `decide` of the region that reads it."""
     for vertex, program in programs.items():
-        if isinstance(program.source, Pin):
+        if isinstance(program.source, (Pin, NewFiles)):
             write_pinned_files(folder, graph.region_of(vertex).name, vertex, program.source.files)
 
 

@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.incremental.reach import sinks_after
+from airflow_abs.exchange.incremental.new_files import take_new_files
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.tables.iceberg_table import IcebergTable
-from airflow_abs.tables.source import Pin, TableSource
+from airflow_abs.tables.source import Given, Pin, TableSource
 
 _TABLES = {"iceberg": IcebergTable}
 
@@ -39,3 +44,30 @@ def pin_sources(
     with ThreadPoolExecutor(len(tables)) as pool:
         pins = dict(zip(tables, pool.map(lambda table: table.pin(connect), tables.values()), strict=True))
     return {name: source if isinstance(source, Files) else pins[name] for name, source in sources.items()}
+
+
+def take_sources(
+    folder: JobFolder,
+    graph: JobGraph,
+    sources: Mapping[str, Files | Pin],
+    open_path: Callable[[str], ExchangePath],
+    is_over: Callable[[str], bool],
+) -> dict[str, Given]:
+    """Make of every incremental source the files that are this run's; all others stay as they are.
+
+    Args:
+        folder: of the run.
+        graph: of the job.
+        sources: by vertex.
+        open_path, is_over: as in `take_new_files`.
+
+    Raises:
+        ExchangeError: see `take_new_files`.
+    """
+
+    def take(vertex: str, source: Files | Pin) -> Given:
+        if not isinstance(source, Files) or not source.incremental:
+            return source
+        return take_new_files(folder, vertex, source, sinks_after(graph, vertex), open_path, is_over)
+
+    return {vertex: take(vertex, source) for vertex, source in sources.items()}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
@@ -45,10 +46,14 @@ class TableSource(Protocol):
         """
 
 
-def splits_of(source: Files | Pin, open_path: Callable[[str], ExchangePath]) -> Sequence[SourceFile]:
-    """What a source holds today: files are listed, those of a table were when it was fixed.
+Given = Files | Pin | NewFiles
+"""What a vertex reads in a run: files that are listed when they are needed, or such as `plan` has fixed."""
+
+
+def splits_of(source: Given, open_path: Callable[[str], ExchangePath]) -> Sequence[SourceFile]:
+    """What a source holds today: files are listed, unless they were fixed.
 
     Raises:
         ExchangeError: see `list_splits`.
     """
-    return source.files if isinstance(source, Pin) else list_splits(source, open_path)
+    return list_splits(source, open_path) if isinstance(source, Files) else source.files

@@ -11,6 +11,8 @@ from airflow.sdk import TaskGroup
 from airflow_abs.core.durability.demands import check_kept_inside
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, Region, build_job_graph
+from airflow_abs.core.incremental.reach import check_incremental_source
+from airflow_abs.exchange.sources.files import Files
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.commit import CommitOperator
@@ -55,6 +57,7 @@ def render_job(
     _check_names(graph)
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
+    _check_incremental(graph, by_name)
     authors = AuthorArguments(group, settings, graph, by_name, restart_strategy, spark_conf or {})
     check_kept_inside(graph, authors.demands())
     rendering = _Rendering(authors, conn_id, server)
@@ -87,6 +90,17 @@ def _check_names(graph: JobGraph) -> None:
                 f"vertex {vertex.name!r}: a task of the job itself has this id ({', '.join(_OWN_TASKS)}); choose "
                 "another task_id"
             )
+
+
+def _check_incremental(graph: JobGraph, declared: Mapping[str, AdaptiveSparkOperator]) -> None:
+    modes = {name: vertex.sink.mode for name, vertex in declared.items() if vertex.sink is not None}
+    for name, vertex in declared.items():
+        if vertex.sink is not None and vertex.sink.incremental:
+            raise JobGraphError(
+                f"vertex {name!r}: its sink is declared incremental, which only a source can be; drop it from the sink"
+            )
+        if isinstance(vertex.source, Files) and vertex.source.incremental:
+            check_incremental_source(graph, name, modes)
 
 
 def _check_map_length(graph: JobGraph) -> None:

@@ -14,7 +14,7 @@ from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish.sinks import publish_sink, remember_rows
+from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
 from airflow_abs.exchange.records.deciding import decide_and_store
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import read_manifests
@@ -128,8 +128,7 @@ class JobRun:
         """The part of the `commit` tasks: publish every sink."""
         for region in self.plan.regions:
             verdicts = check_region(self.folder, region, is_commit=True)
-            for sink in region.sinks:
-                publish_sink(self.folder, region.name, sink, Path)
+            publish_region(self.folder, self.plan, region.name, Path)
             remember_rows(self.folder, verdicts)
             self.verdicts += verdicts
 

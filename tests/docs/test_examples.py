@@ -94,8 +94,10 @@ def as_dag(piece: str) -> str:
 
 @pytest.mark.slow
 def test_the_dags_of_the_pages_can_be_written(tmp_path: Path) -> None:
-    """Those of the README declare the same job in two ways; the operations page has pieces of one."""
-    pieces = blocks(ROOT / "docs" / "operations.md", "python")
+    """Those of the README declare the same job in two ways; two pages have pieces of one."""
+    pieces = [
+        piece for name in ("operations", "incremental-loads") for piece in blocks(ROOT / f"docs/{name}.md", "python")
+    ]
     (quickstart,) = blocks(ROOT / "docs" / "start" / "quickstart.md", "python")
     pages = [*blocks(PAGES[0], "python"), quickstart]
     written, decorated, first, *others = tasks_of([*pages, *map(as_dag, pieces)], tmp_path)

@@ -39,6 +39,7 @@ INTERNAL_MESSAGES = (
     "not an error of a Spark operation",
     "is given twice",
     "none of the vertices",
+    "the plan did not take files for it",
 )
 
 

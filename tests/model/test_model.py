@@ -123,7 +123,7 @@ def create_or_replace(place: ExchangePath, data: bytes) -> bool:
 
 
 def append_without_another_look(self: CommitLog, record: LogRecord) -> bool:
-    return create_exclusively(self._place(record.number), encode_json(record.to_json()))
+    return create_exclusively(self._log.place(record.number), encode_json(record.to_json()))
 
 
 def test_it_finds_who_does_not_look_whether_its_number_counts(tokens: None) -> None:
@@ -136,7 +136,7 @@ def test_it_finds_who_does_not_look_whether_its_number_counts(tokens: None) -> N
 
 
 def test_it_finds_what_a_log_without_exclusive_creates_loses(tokens: None) -> None:
-    with mock.patch("airflow_abs.exchange.publish.commit_log.create_exclusively", create_or_replace):
+    with mock.patch("airflow_abs.exchange.storage.numbered_log.create_exclusively", create_or_replace):
         found = search_at_random(STORE["two runs"].build, SEED, 2_000)
     assert found.violation
     assert found.schedules <= 100

@@ -28,6 +28,29 @@ def test_a_setting_that_makes_no_sense_says_what_is_expected(options: dict[str, 
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"source": Files("/x", incremental=True)},
+            "vertex 'orders': its source is incremental, and no sink comes after",
+        ),
+        (
+            {"source": Files("/x", incremental=True), "sink": Files("/y")},
+            "vertex 'orders': the mode of its sink is 'overwrite', and it rests on the incremental source of 'orders'",
+        ),
+        (
+            {"sink": Files("/y", incremental=True)},
+            "vertex 'orders': its sink is declared incremental, which only a source can be; drop it from the sink",
+        ),
+    ],
+)
+def test_an_incremental_source_that_cannot_hold_its_promise_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(JobGraphError) as caught, new_dag(), new_job():
+        source(**options)
+    assert str(caught.value).startswith(message)
+
+
 def source(**options: Any) -> AdaptiveSparkOperator:
     return AdaptiveSparkOperator(**{"task_id": "orders", "source": Files("/lake/orders"), **options})
 

@@ -2,29 +2,22 @@
 
     <target>/_airflow_abs_commits/00000007
 
-The file with the highest number is the truth. A new one is made only by an exclusive create under the next number, so
-of all who saw the same state one goes on, however long the others were paused in between. Old files are deleted once a
-higher one is there. Whoever slept until the number that it wants is deleted, too, creates it, looks again and learns
-that it is not the highest: nothing of that counts, and the next publisher deletes it.
+How one state follows another: `exchange/storage/numbered_log.py`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from airflow_abs.exchange.errors import CommitConflictError
 from airflow_abs.exchange.publish.record import RECORD_NAME, CommitRecord
 from airflow_abs.exchange.records.reading import Count, Seconds, as_record
-from airflow_abs.exchange.storage.deletion import delete_files
 from airflow_abs.exchange.storage.locations import Location
-from airflow_abs.exchange.storage.whole_files import create_exclusively, decode_json, encode_json
+from airflow_abs.exchange.storage.numbered_log import NumberedLog
+from airflow_abs.exchange.storage.whole_files import decode_json, encode_json
 
 LOG_NAME = "_airflow_abs_commits"
-_NUMBER = re.compile(r"\d{8}")
-_READ_TRIES = 100
 _WRITERS_KEPT = 32
 
 
@@ -76,7 +69,7 @@ class CommitLog:
 
     def __init__(self, target: Location, token: str = "") -> None:
         self._target = target
-        self._folder = target / LOG_NAME
+        self._log = NumberedLog(target / LOG_NAME, f"sink {target}")
         self._token = token
 
     def read(self) -> LogRecord:
@@ -86,25 +79,16 @@ class CommitLog:
             CommitConflictError: it changes faster than it can be read.
             DamagedFileError, IncompatibleFileError: it cannot be trusted.
         """
-        for _ in range(_READ_TRIES):
-            newest = self._newest()
-            if newest == 0:
-                return LogRecord(commit=self._before_the_log())
-            content = _content(self._place(newest))
-            if content is not None:
-                where = str(self._place(newest))
-                return LogRecord.from_json(decode_json(content, where=where), where=where)
-        raise CommitConflictError(
-            f"sink {self._target}: its log changed {_READ_TRIES} times while it was read; expected one publisher at a "
-            "time: run this again when the others have ended"
-        )
+        found = self._log.read()
+        if found is None:
+            return LogRecord(commit=self._before_the_log())
+        number, content = found
+        where = str(self._log.place(number))
+        return LogRecord.from_json(decode_json(content, where=where), where=where)
 
     def append(self, record: LogRecord) -> bool:
         """Make `record` the state that counts; False if there is another one of its number, or a higher one."""
-        place, data = self._place(record.number), encode_json(record.to_json())
-        # the store's answer may have been lost, and the client told that the file is there: then it is our own
-        is_mine = create_exclusively(place, data) or _content(place) == data
-        return is_mine and self._newest() == record.number
+        return self._log.append(record.number, encode_json(record.to_json()))
 
     def contains(self, record: LogRecord) -> bool:
         """Whether our `record` has counted, although a higher one is there by now."""
@@ -112,31 +96,13 @@ class CommitLog:
 
     def prune(self, below: int) -> None:
         """Delete what is older than the state of that number, which has counted."""
-        old = [number for number in self._numbers() if number < below]
-        delete_files(self._folder, [self._place(number).path for number in old])
-
-    def _newest(self) -> int:
-        return max(self._numbers(), default=0)
-
-    def _numbers(self) -> list[int]:
-        self._folder.forget_listings()
-        names = [self._folder.at(str(path)).name for path in self._folder.fs.find(self._folder.path)]
-        return [int(name) for name in names if _NUMBER.fullmatch(name)]
-
-    def _place(self, number: int) -> Location:
-        return self._folder / f"{number:08d}"
+        self._log.prune(below)
 
     def _before_the_log(self) -> CommitRecord:
         """What a version of this package without a log has published."""
-        content = _content(self._target / RECORD_NAME)
-        if content is None:
+        place = self._target / RECORD_NAME
+        try:
+            content = place.read_whole()
+        except FileNotFoundError:
             return CommitRecord()
-        where = str(self._target / RECORD_NAME)
-        return CommitRecord.from_json(decode_json(content, where=where), where=where)
-
-
-def _content(place: Location) -> bytes | None:
-    try:
-        return place.read_whole()
-    except FileNotFoundError:
-        return None
+        return CommitRecord.from_json(decode_json(content, where=str(place)), where=str(place))

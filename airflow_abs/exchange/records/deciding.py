@@ -14,7 +14,7 @@ from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, region_opti
 from airflow_abs.exchange.records.slices import cut_slices, write_slices
 from airflow_abs.exchange.sources.pinned import read_pinned_files
 from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
-from airflow_abs.exchange.sources.splits import ListedSource, list_source
+from airflow_abs.exchange.sources.splits import ListedSource, leave_out, list_source
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import write_json
 
@@ -82,9 +82,12 @@ def decide_and_store(
 def _list(
     folder: JobFolder, region: str, source: PlannedSource, open_path: Callable[[str], ExchangePath]
 ) -> ListedSource:
-    """The files as they are now; of a table those of the version that `plan` fixed."""
+    """The files as they are now; of a table those of the version that `plan` fixed, of an incremental source those that
+    it took."""
     if source.files is None:
         return ListedSource(read_pinned_files(folder, region, vertex_of(source.name)))
+    if source.taken is not None:
+        return leave_out(source.files, source.left_out, read_pinned_files(folder, region, vertex_of(source.name)))
     return list_source(source.files, source.left_out, open_path)
 
 

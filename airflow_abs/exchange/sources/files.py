@@ -14,6 +14,7 @@ from airflow_abs.exchange.storage.uris import for_hadoop, with_authority, withou
 FileFormat = Literal["parquet", "csv", "json", "orc"]
 WriteMode = Literal["overwrite", "overwrite_partitions", "append", "error"]
 Missing = Literal["error", "empty"]
+Rewritten = Literal["error", "skip"]
 
 SOURCE = "source"
 """The reserved input name of a vertex's own source."""
@@ -21,6 +22,7 @@ SOURCE = "source"
 _FORMATS = ("parquet", "csv", "json", "orc")
 WRITE_MODES: tuple[WriteMode, ...] = ("overwrite", "overwrite_partitions", "append", "error")
 _MISSING = ("error", "empty")
+_REWRITTEN = ("error", "skip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,16 @@ class Files:
         sort_by: columns by which the rows of each file are sorted; for sinks.
         files: at most so many files from each subtask (in each partition); for sinks. Left out, as many as Spark
             wrote side by side.
+        incremental: a run reads only files that no run has read whose output is published, each of them once, whatever
+            is retried, cleared or backfilled; for sources of jobs whose sinks append. A run that is cleared reads the
+            same files again and replaces its own output. What has been read is remembered in the exchange, by DAG, job
+            and vertex.
+        rewritten: what becomes of a file that has another size, or another tag (time, where the storage has no tags),
+            than when it was read: an ``"error"``, or ``"skip"``, which goes by its name alone; for incremental sources.
 
     Raises:
-        ValueError: an unknown format, mode or missing, an empty path or one that names no place; columns that are no
-            names, or named twice; less than one file; overwrite_partitions without partition_by.
+        ValueError: an unknown format, mode, missing or rewritten, an empty path or one that names no place; columns
+            that are no names, or named twice; less than one file; overwrite_partitions without partition_by.
     """
 
     path: str
@@ -58,6 +66,8 @@ class Files:
     partition_by: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
     files: int | None = None
+    incremental: bool = False
+    rewritten: Rewritten = "error"
 
     def __post_init__(self) -> None:
         if not self.path:
@@ -69,6 +79,10 @@ class Files:
         if self.missing not in _MISSING:
             raise ValueError(
                 f"Files({self.path!r}): missing is {self.missing!r}; expected one of {', '.join(_MISSING)}"
+            )
+        if self.rewritten not in _REWRITTEN:
+            raise ValueError(
+                f"Files({self.path!r}): rewritten is {self.rewritten!r}; expected one of {', '.join(_REWRITTEN)}"
             )
         if self.missing == "empty" and self.schema is None:
             raise ValueError(f"Files({self.path!r}): missing='empty' needs a schema; give schema='id BIGINT, ...'")
@@ -135,6 +149,8 @@ class Files:
             "partition_by": list(self.partition_by),
             "sort_by": list(self.sort_by),
             "files": self.files,
+            "incremental": self.incremental,
+            "rewritten": self.rewritten,
         }
 
     @classmethod

@@ -9,7 +9,7 @@ match hidden folders here, unless its own part starts with `_` or `.`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -17,15 +17,20 @@ from airflow_abs.exchange.errors import SourceNotFoundError
 from airflow_abs.exchange.paths import is_hidden, uri_for_spark
 from airflow_abs.exchange.sources.glob_pattern import compile_name, expand_braces, is_glob, unescape_name
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
+from airflow_abs.exchange.storage.listings import version_of
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a source: `path` as Spark's reader takes it, size in bytes (never 0)."""
+    """A file of a source: `path` as Spark's reader takes it, size in bytes (never 0).
+
+    `version` is the storage's tag of its content, or the time of its last change; "" where it was not asked for.
+    """
 
     path: str
     bytes: int
+    version: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class _Entry:
     location: Location
     bytes: int
     is_folder: bool
+    version: str
 
 
 def list_source_files(
@@ -57,7 +63,7 @@ def list_source_files(
     try:
         patterns = [compile_name(alternative) for alternative in expand_braces(name_pattern)] if name_pattern else []
         files = {
-            file.location.path: file.bytes
+            file.location.path: file
             for root in _roots(base, may_be_missing)
             for file in _files_of(root, recursive=recursive)
         }
@@ -67,9 +73,9 @@ def list_source_files(
         raise_unlisted(f"source {path}", error)
     uri = _uri_in_source(path, base)
     return [
-        SourceFile(uri(file), size)
-        for file, size in sorted(files.items())
-        if not patterns or any(pattern.fullmatch(PurePosixPath(file).name) for pattern in patterns)
+        SourceFile(uri(path), file.bytes, file.version)
+        for path, file in sorted(files.items())
+        if not patterns or any(pattern.fullmatch(PurePosixPath(path).name) for pattern in patterns)
     ]
 
 
@@ -156,7 +162,7 @@ def _entry(location: Location) -> _Entry | None:
 
 def _from_info(location: Location, info: dict[str, Any]) -> _Entry:
     is_folder = info["type"] == "directory" or (bool(info.get("islink")) and location.local.is_dir())
-    return _Entry(location, int(info.get("size") or 0), is_folder)
+    return _Entry(location, int(info.get("size") or 0), is_folder, version_of(info))
 
 
 def _not_found(base: Location) -> list[_Entry]:

@@ -10,8 +10,18 @@ from airflow_abs.exchange.sources.pinned import PinnedTable
 
 
 @dataclass(frozen=True, slots=True)
+class TakenFiles:
+    """What `plan` took of an incremental source: the digest of the run's own files, and the vertices whose sinks their
+    rows reach. The files are listed in a record of their own."""
+
+    digest: str
+    sinks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedSource:
     """What a vertex reads: `files` that `decide` lists, or a `table` of which `plan` did; one of the two is None.
+    Of an incremental source `plan` has `taken` some files, and `decide` lists none.
 
     `schema` is Spark's JSON form. `left_out` are the partitions (``ds=2026-01-01/hour=3``) of files of which the
     vertex' filters let no row through. What comes after `plan` is read: only of these is it known that nothing is lost.
@@ -23,6 +33,7 @@ class PlannedSource:
     schema: str
     left_out: tuple[str, ...] = ()
     table: PinnedTable | None = None
+    taken: TakenFiles | None = None
 
     @property
     def columns(self) -> list[str]:

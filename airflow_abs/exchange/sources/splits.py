@@ -54,7 +54,11 @@ class ListedSource:
 
 def list_source(files: Files, left_out: Collection[str], open_path: Callable[[str], ExchangePath]) -> ListedSource:
     """The files outside of the partitions that are left out; errors as `list_splits`."""
-    listed = list_splits(files, open_path)
+    return leave_out(files, left_out, list_splits(files, open_path))
+
+
+def leave_out(files: Files, left_out: Collection[str], listed: Sequence[SourceFile]) -> ListedSource:
+    """Of these files of a source those outside of the partitions that are left out."""
     if not left_out:
         return ListedSource(listed)
     without = frozenset(left_out)

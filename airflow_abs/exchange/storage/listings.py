@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from airflow_abs.exchange.storage.locations import Location
+from airflow_abs.exchange.storage.locations import Location, modified_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,11 @@ def etag_of(info: Mapping[str, Any]) -> str | None:
     """What an object store says of an object's content, from an fsspec detail entry."""
     found = info.get("ETag") or info.get("etag")
     return str(found) if found else None
+
+
+def version_of(info: Mapping[str, Any]) -> str:
+    """The tag of an object's content, or the time of a file's last change; "" where the storage tells neither."""
+    return etag_of(info) or str(modified_seconds(info) or "")
 
 
 def _by_path(entries: Iterable[Mapping[str, Any]]) -> dict[str, Listed]:

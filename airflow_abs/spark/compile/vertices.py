@@ -12,7 +12,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
+from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
@@ -33,7 +34,7 @@ from airflow_abs.spark.transforms.arguments import coerce_arguments
 from airflow_abs.spark.transforms.call_sites import recorded_call_sites
 from airflow_abs.spark.transforms.guard import no_execution
 from airflow_abs.spark.values import fix_values
-from airflow_abs.tables.source import Pin
+from airflow_abs.tables.source import Given, Pin
 
 DataFrame = Any
 Session = Any
@@ -47,7 +48,7 @@ class VertexProgram:
     name: str
     transform: Callable[..., DataFrame] | None
     kwargs: Mapping[str, Any]
-    source: Files | Pin | None = None
+    source: Given | None = None
     sink: Files | None = None
     join: str | None = None
     sql: str | None = None
@@ -160,12 +161,14 @@ class _VertexCompilation:
             expectations=program.expectations,
         )
 
-    def _add_source(self, vertex: str, source: Files | Pin) -> PlannedSource:
+    def _add_source(self, vertex: str, source: Given) -> PlannedSource:
         if isinstance(source, Pin):
             empty = self.session.createDataFrame([], _parse_schema(source.schema))
             check_condition(vertex, empty, source.pinned)
             placeholder = self._add_placeholder(SOURCE, empty)
             return PlannedSource(f"{vertex}.{SOURCE}", placeholder, None, source.schema, table=source.pinned)
+        if isinstance(source, NewFiles):
+            return replace(self._add_files(vertex, source.declared), taken=source.taken)
         return self._add_files(vertex, source)
 
     def _add_files(self, vertex: str, files: Files) -> PlannedSource:

@@ -23,8 +23,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.partitions import partition_of, partition_values
 from airflow_abs.exchange.sources.planned_source import PlannedSource
-from airflow_abs.exchange.sources.splits import list_splits, reads_in_order
-from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.exchange.sources.splits import reads_in_order
 from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.proof.explained import UnreadablePlanError, read_plan
@@ -43,7 +42,10 @@ _FILTERING = frozenset({"filter", "sql"})
 
 
 def prune_sources(
-    session: Any, region: PlannedRegion, templates: Sequence[bytes], open_path: Callable[[str], ExchangePath]
+    session: Any,
+    region: PlannedRegion,
+    templates: Sequence[bytes],
+    list_today: Callable[[PlannedSource], Sequence[SourceFile]],
 ) -> PlannedRegion:
     """The region with `left_out` of each of its sources.
 
@@ -51,7 +53,7 @@ def prune_sources(
         session: a Connect session; some of its settings are others for the time of this.
         region: as planned.
         templates: of its steps, serialised.
-        open_path: turns a source's path into one that can be listed.
+        list_today: the files of a source; raises as `list_splits`.
 
     Raises:
         JobGraphError: a transform reads `_metadata` of a source whose columns are declared in an order of their own.
@@ -62,7 +64,7 @@ def prune_sources(
     relations = [_parsed(template) for template in templates]
     return replace(
         region,
-        sources=tuple(_pruned(session, region, source, relations, open_path) for source in region.sources),
+        sources=tuple(_pruned(session, region, source, relations, list_today) for source in region.sources),
     )
 
 
@@ -71,7 +73,7 @@ def _pruned(
     region: PlannedRegion,
     source: PlannedSource,
     relations: Iterable[Relation],
-    open_path: Callable[[str], ExchangePath],
+    list_today: Callable[[PlannedSource], Sequence[SourceFile]],
 ) -> PlannedSource:
     files = source.files
     if files is None:  # a table was asked for its files with the condition that was declared
@@ -82,7 +84,7 @@ def _pruned(
     if not filtered and not reads_metadata:
         return source
     try:
-        listed = list_splits(files, open_path)
+        listed = list_today(source)
     except SourceNotFoundError:
         return source  # `decide` says so, on the day's files
     if reads_metadata and not reads_in_order(files, source.columns, listed):

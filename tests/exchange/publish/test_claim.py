@@ -14,6 +14,7 @@ from airflow_abs.exchange.publish.claim import TargetClaim
 from airflow_abs.exchange.publish.commit_log import CommitLog, LogRecord
 from airflow_abs.exchange.publish.record import CommitEntry, CommitRecord
 from airflow_abs.exchange.storage.locations import Location, locate
+from airflow_abs.exchange.storage.numbered_log import NumberedLog
 from airflow_abs.exchange.storage.whole_files import create_exclusively
 
 
@@ -137,7 +138,7 @@ def test_a_create_whose_answer_was_lost_is_found_to_be_our_own(
         create_exclusively(place, data)
         return create_exclusively(place, data)
 
-    monkeypatch.setattr("airflow_abs.exchange.publish.commit_log.create_exclusively", create_and_lose_the_answer)
+    monkeypatch.setattr("airflow_abs.exchange.storage.numbered_log.create_exclusively", create_and_lose_the_answer)
     assert CommitLog(target, "mine").append(LogRecord(number=1, writers=("mine",)))
     assert not CommitLog(target, "other").append(LogRecord(number=1, writers=("other",)))
 
@@ -148,20 +149,20 @@ def test_a_commit_that_another_claim_follows_at_once_has_counted(
     clock = Clock()
     mine = claim(target, "run 1", clock).__enter__()
     done = CommitRecord((CommitEntry("run 1", "digest", ()),))
-    newest, followed = CommitLog._newest, []
+    newest, followed = NumberedLog._newest, []
 
-    def look_after_another_has_claimed(self: CommitLog) -> int:
-        if self is mine._log and not followed:
+    def look_after_another_has_claimed(self: NumberedLog) -> int:
+        if self is mine._log._log and not followed:
             followed.append(claim(target, "run 2", clock).__enter__())
         return newest(self)
 
-    monkeypatch.setattr(CommitLog, "_newest", look_after_another_has_claimed)
+    monkeypatch.setattr(NumberedLog, "_newest", look_after_another_has_claimed)
     mine.commit(done, [])
     assert followed[0].record.commit == done
 
 
 def test_a_log_that_changes_faster_than_it_is_read_is_told(target: Location, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CommitLog, "_newest", lambda self: 7)
-    monkeypatch.setattr("airflow_abs.exchange.publish.commit_log._content", lambda place: None)
+    monkeypatch.setattr(NumberedLog, "_newest", lambda self: 7)
+    monkeypatch.setattr("airflow_abs.exchange.storage.numbered_log._content", lambda place: None)
     with pytest.raises(CommitConflictError, match="its log changed 100 times while it was read; expected one"):
         CommitLog(target).read()

@@ -1,0 +1,1 @@
+"""Which files of a source the runs of a job have read."""
