@@ -15,7 +15,7 @@ from airflow_abs.core.incremental.position import (
     take_files,
 )
 from airflow_abs.core.wording import format_bytes, format_count
-from airflow_abs.exchange.errors import CommitConflictError, ExchangeError
+from airflow_abs.exchange.errors import CommitError, ExchangeError, SourceNotFoundError
 from airflow_abs.exchange.incremental.position_log import move_position, read_position
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.sources.files import Files
@@ -79,14 +79,14 @@ def begin_publication(folder: JobFolder, source: PlannedSource, open_path: OpenP
     """Before anything is published of a run's files: they are still its own, and nobody has written them again.
 
     Raises:
-        CommitConflictError: they are not its own any more.
+        CommitError: they are not its own any more.
         ExchangeError: one of them is another file than the one that was planned.
     """
     vertex, taken = vertex_of(source.name), source.taken
     if taken is None or source.files is None:
         raise ValueError(f"source {source.name}: the plan did not take files for it")
     own = read_position(folder, vertex).of(folder.run_id)
-    now = {file.path: file for file in _list(source.files, open_path)}
+    now = {file.path: file for file in _list_what_is_left(source.files, open_path)}
     for file in own.files if own is not None else ():
         if now.get(file.path, file) != file:
             raise ExchangeError(
@@ -97,7 +97,7 @@ def begin_publication(folder: JobFolder, source: PlannedSource, open_path: OpenP
     def begin(position: Position) -> Position:
         begun = begin_publishing(position, folder.run_id, taken.digest)
         if begun is None:
-            raise CommitConflictError(
+            raise CommitError(
                 f"vertex {vertex!r}: the files that this run has planned to read are not its own any more: another "
                 "run, or a later plan of this one, has taken some of them; nothing was published. Clear the task plan"
             )
@@ -119,6 +119,13 @@ def end_publication(folder: JobFolder, source: PlannedSource, sink: str) -> None
 
 def _list(files: Files, open_path: OpenPath) -> list[FoundFile]:
     return [FoundFile(file.path, file.bytes, file.version) for file in list_splits(files, open_path)]
+
+
+def _list_what_is_left(files: Files, open_path: OpenPath) -> list[FoundFile]:
+    try:
+        return _list(files, open_path)
+    except SourceNotFoundError:  # all of them were moved away since they were read
+        return []
 
 
 def _refuse_changed(vertex: str, files: Files, run: str, taking: Taking) -> None:

@@ -18,7 +18,7 @@ import pytest
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.incremental.position import Progress
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import CommitError
 from airflow_abs.exchange.incremental.position_log import read_position
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish import sinks
@@ -212,7 +212,7 @@ def test_a_failed_run_whose_files_another_has_read_publishes_nothing_when_it_goe
     load.work(failed)
     load.over.add("1")
     load.run("2")
-    with pytest.raises(CommitConflictError, match="are not its own any more"):
+    with pytest.raises(CommitError, match="are not its own any more"):
         failed.commit()
     load.run("1")  # cleared from `plan` on, it has nothing to do
     assert load.read_by() == {"1": set(), "2": {"a.parquet"}}
