@@ -64,7 +64,7 @@ def test_a_run_gets_only_what_no_run_has_published(lake: Path, caplog: pytest.Lo
     deliver(lake / "b.csv", "22")
     with caplog.at_level(logging.INFO):
         assert names(take(lake, "2")) == ["b.csv"]
-    assert caplog.messages == ["orders: 1 of 2 files to read, 2 B"]
+    assert "orders: 1 of 2 files to read, 2 B" in caplog.messages
 
 
 def test_files_count_as_read_by_the_publication_and_not_before(lake: Path) -> None:
