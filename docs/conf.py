@@ -17,7 +17,6 @@ from sphinx.util.docutils import SphinxDirective
 
 from airflow_abs import __version__
 from airflow_abs.cli.main import main
-from airflow_abs.settings import DEFAULTS, DESCRIPTIONS
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -47,16 +46,6 @@ html_copy_source = False
 html_extra_path = ["site"]
 
 
-class Settings(SphinxDirective):
-    """The options of Airflow's section `[adaptive_spark]`, as the package declares them to Airflow."""
-
-    def run(self) -> list[nodes.Node]:
-        rows = ["| option | default | meaning |", "|---|---|---|"]
-        for name, default in DEFAULTS.items():
-            rows.append(f"| `{name}` | {f'`{default}`' if default else ''} | {DESCRIPTIONS[name]} |")
-        return self.parse_text_to_nodes("\n".join(rows))
-
-
 class CommandHelp(SphinxDirective):
     """What `airflow-abs COMMAND --help` prints."""
 
@@ -71,5 +60,4 @@ class CommandHelp(SphinxDirective):
 
 
 def setup(app: Sphinx) -> None:
-    app.add_directive("settings", Settings)
     app.add_directive("command-help", CommandHelp)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -16,6 +14,7 @@ import pytest
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.testing import run_locally
+from tests.docs.declared_job import declared_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -39,13 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
     """The job that such a DAG file declares."""
 
-    def job(code: str) -> Any:
-        module = ModuleType("quickstart")
-        monkeypatch.setitem(sys.modules, "quickstart", module)
-        exec(code.replace("/tmp/quickstart", str(folder)), module.__dict__)  # noqa: S102 - our own page
-        return module.__dict__["revenue"]
-
-    return job
+    return lambda code: declared_job(code.replace("/tmp/quickstart", str(folder)), "revenue", monkeypatch)
 
 
 def test_its_job_gives_the_revenue_of_each_region(
