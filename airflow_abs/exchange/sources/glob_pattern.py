@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _SPECIAL = frozenset("{}[]*?\\")
-_SPECIAL_IN_CLASS = re.compile(r"\\.|[\[&~|^]", re.DOTALL)  # of Python's expressions; what is escaped already stays
+_MEMBER = re.compile(r"(\\.|.)(?:(-)(\\.|.))?", re.DOTALL)  # of a class: a character, or a range of them
 
 
 def is_glob(text: str) -> bool:
@@ -78,11 +78,15 @@ def unescape_name(pattern: str) -> str:
 
 
 def _character_class(inside: str) -> str:
+    """The same in Python, which warns of characters that may come to mean something; what is escaped already stays."""
     negated = inside[0] in "^!"
-    escaped = _SPECIAL_IN_CLASS.sub(
-        lambda found: found[0] if len(found[0]) > 1 else f"\\{found[0]}", inside[1:] if negated else inside
-    )
-    return f"[{'^' if negated else ''}{escaped}]"
+    members = _MEMBER.findall(inside[1:] if negated else inside)
+    escaped = (f"{_escape(low)}{dash}{_escape(high)}" for low, dash, high in members)
+    return f"[{'^' if negated else ''}{''.join(escaped)}]"
+
+
+def _escape(character: str) -> str:
+    return f"\\{character}" if character and character in "[]&~|^-" else character
 
 
 def _find(pattern: str, wanted: str, start: int) -> int:

@@ -67,6 +67,19 @@ def test_any_text_is_a_pattern_or_a_clear_error(text: str) -> None:
         assert str(error).startswith("pattern ")  # noqa: PT017
 
 
+@pytest.mark.parametrize(
+    ("pattern", "matched"),
+    [("[+--]", "+,-"), ("[--/]", "-./"), ("[a-b--]", "-ab"), ("[!a--]", None), ("[^--/]", "+,ab"), ("[a-]", "-a")],
+)
+def test_hyphens_in_brackets_are_ranges_or_stand_for_themselves(pattern: str, matched: str | None) -> None:
+    if matched is None:
+        with pytest.raises(ValueError, match="bad character range"):
+            compile_name(pattern)
+        return
+    found = [each for each in "+,-./ab" if compile_name(pattern).fullmatch(each)]
+    assert found == list(matched)
+
+
 def test_a_range_that_runs_backwards_is_told() -> None:
     with pytest.raises(ValueError, match=r"pattern '\[\?-\.\]': bad character range \?-\."):
         compile_name("[?-.]")
