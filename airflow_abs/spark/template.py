@@ -111,6 +111,12 @@ def find_session_bound(relation: Relation) -> str | None:
     return None
 
 
+def reads_stream(relation: Relation) -> bool:
+    """Whether a plan reads without an end (``spark.readStream``)."""
+    reads = (message for message in relations_in(relation) if message.WhichOneof("rel_type") == "read")
+    return any(message.read.is_streaming for message in reads)
+
+
 def _aliases(relation: Relation) -> Iterator[Any]:
     for message in messages_of(relation):
         if message.DESCRIPTOR.name == "SubqueryAlias" and message.alias.startswith(PLACEHOLDER_PREFIX):

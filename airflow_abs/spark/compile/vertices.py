@@ -29,7 +29,7 @@ from airflow_abs.spark.compile.key_types import resolve_keys
 from airflow_abs.spark.compile.output_types import check_columns, check_types
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.source_files import check_condition
-from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound
+from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound, reads_stream
 from airflow_abs.spark.transforms.arguments import coerce_arguments
 from airflow_abs.spark.transforms.call_sites import recorded_call_sites
 from airflow_abs.spark.transforms.guard import no_execution
@@ -230,6 +230,12 @@ class _VertexCompilation:
         bound = find_session_bound(relation)
         if bound:
             raise JobGraphError(f"vertex {vertex!r}: the plan of its transform holds {bound}")
+        if reads_stream(relation):
+            raise JobGraphError(
+                f"vertex {vertex!r}: its transform reads a stream (readStream), which has no end, and a subtask reads "
+                "what is there; give it source=Files(..., incremental=True), which gives each run what has come "
+                "since the last"
+            )
         found = find_placeholders(relation)
         for name, placeholder in self.expected.items():
             if placeholder not in found:
