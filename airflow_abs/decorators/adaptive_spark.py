@@ -10,6 +10,7 @@ from typing import Any, NoReturn, overload
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import SOURCE
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator, Edge
+from airflow_abs.spark.transforms.functions import name_of
 
 _INPUT = (Edge, AdaptiveSparkOperator)
 
@@ -37,7 +38,7 @@ class VertexFactory:
         arguments = {name: value for name, value in given.items() if name not in inputs}
         return AdaptiveSparkOperator(
             **{
-                "task_id": self.function.__name__,
+                "task_id": name_of(self.function),
                 **self._options,
                 "transform": self.function,
                 "inputs": inputs,
@@ -56,7 +57,7 @@ class VertexFactory:
             JobGraphError: always.
         """
         raise JobGraphError(
-            f"vertex {self.function.__name__!r}: .expand() and .partial() are not for vertices, whose fan-out is "
+            f"vertex {name_of(self.function)!r}: .expand() and .partial() are not for vertices, whose fan-out is "
             "decided on the day; call it with its inputs, and declare a vertex for each if you need several"
         )
 

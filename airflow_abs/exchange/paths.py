@@ -118,6 +118,10 @@ class JobFolder:
         """The record of the run's own Spark server."""
         return self.path / "server.json"
 
+    def py_file_path(self, digest: str) -> ExchangePath:
+        """A file of the job's `py_files`, by the SHA-256 of its content."""
+        return self.path / f"py-{digest}"
+
     def start_path(self, key: str) -> ExchangePath:
         """The folder of one start of that server."""
         return self.path / f"_server-{escape(key)}"

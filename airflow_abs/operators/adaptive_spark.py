@@ -16,6 +16,7 @@ from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.operators.ordering import OrderedVertex
+from airflow_abs.spark.transforms.functions import name_of
 from airflow_abs.tables.source import TableSource
 
 Source = Files | TableSource
@@ -274,7 +275,7 @@ def check_parameters(vertex: str, transform: Callable[..., Any], inputs: list[st
     missing, unknown = sorted(required - given), sorted(given - set(names))
     if missing or (unknown and not open_ended):
         raise JobGraphError(
-            f"vertex {vertex!r}: {transform.__name__}({', '.join(parameters)}) does not match inputs {inputs} and "
+            f"vertex {vertex!r}: {name_of(transform)}({', '.join(parameters)}) does not match inputs {inputs} and "
             f"transform_kwargs {kwargs}: "
             + "; ".join(
                 part

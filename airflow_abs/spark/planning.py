@@ -16,6 +16,7 @@ from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
 from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
+from airflow_abs.exchange.py_files import store_py_files
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import write_pinned_files
@@ -32,6 +33,7 @@ from airflow_abs.spark.durable_edges import join_where_it_pays
 from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.proof import prove_vertices
 from airflow_abs.spark.pruning.prune import prune_sources
+from airflow_abs.spark.transforms.py_files import with_py_files
 from airflow_abs.spark.values import is_repeatable
 from airflow_abs.tables.source import Pin, splits_of
 
@@ -60,8 +62,10 @@ def plan_job(
             `prove_vertices`.
     """
     check_exchange(session, folder)
+    py_files = store_py_files(folder, options.get("py_files", ()), open_path)
     now = datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
-    compiled: Mapping[str, CompiledVertex] = compile_vertices(session, graph, programs, now)
+    with with_py_files(session, folder, py_files):
+        compiled: Mapping[str, CompiledVertex] = compile_vertices(session, graph, programs, now)
     check_expectations(session, compiled)
     check_layouts(compiled.values())
     graph, compiled = _infer(session, graph, compiled, programs, options, open_path)
@@ -91,6 +95,7 @@ def plan_job(
         edges=today.edges,
         predictions=today.predictions,
         mean_seconds=today.mean_seconds,
+        py_files=py_files,
     )
     write_json(folder.plan_path, plan.to_json())
     return plan

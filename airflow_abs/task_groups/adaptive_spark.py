@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ from airflow.sdk import TaskGroup
 
 from airflow_abs.core.decide.region_inputs import Strategy
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
+from airflow_abs.exchange.py_files import check_py_files
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import OPEN_JOB, AdaptiveSparkOperator
 from airflow_abs.operators.restart_strategy import RestartStrategy, check_strategy
@@ -56,6 +57,8 @@ class AdaptiveSparkJob(TaskGroup):
         stall_after: seconds without any progress on Spark after which the log of a subtask warns.
         spark_conf: Spark's session settings in `plan` and in all subtasks, such as
             ``{"spark.sql.ansi.enabled": False}``.
+        py_files: Python code that functions of transforms import on Spark: .py, .zip and .whl files by path, if that is
+            relative below the DAG file's folder. Every Spark session of a run is sent what `plan` found there.
         group: further arguments of `TaskGroup`, such as `default_args`.
 
     Raises:
@@ -88,12 +91,15 @@ class AdaptiveSparkJob(TaskGroup):
         stall_after: float | None = None,
         restart_strategy: RestartStrategy | None = None,
         spark_conf: Mapping[str, Any] | None = None,
+        py_files: Sequence[str] = (),
         **group: Any,
     ) -> None:
         super().__init__(group_id=group_id, **group)
         self._conn_id = conn_id
         self._server = _check_spark(spark)
         self._spark_conf = dict(spark_conf or {})
+        self._py_files = list(py_files)
+        check_py_files(group_id, self._py_files)
         self._restart_strategy = check_strategy(restart_strategy)
         self._settings = read_job_settings(
             {
@@ -139,6 +145,7 @@ class AdaptiveSparkJob(TaskGroup):
                     self._restart_strategy,
                     self._server,
                     self._spark_conf,
+                    self._py_files,
                 )
         finally:  # Airflow's own stack of open groups has to be left in order, also after a mistake
             super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Asset, TaskGroup
@@ -42,6 +43,7 @@ class AuthorArguments:
     declared: Mapping[str, AdaptiveSparkOperator]
     restart_strategy: RestartStrategy
     spark_conf: Mapping[str, Any]
+    py_files: Sequence[str]
 
     def of_head(self) -> dict[str, Any]:
         """Of the tasks that are not subtasks: a worker that is killed must not fail the run."""
@@ -138,6 +140,11 @@ class AuthorArguments:
                 )
         merged = {**self.spark_conf, **vertex.spark_conf}
         return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in merged.items()}
+
+    def py_file_paths(self) -> list[str]:
+        """Where they lie: what is relative, below the DAG file's folder."""
+        beside = Path(self.group.dag.fileloc).parent
+        return [path if "://" in path else str(beside / path) for path in self.py_files]
 
     def _of_sinks(self, region: Region, name: str) -> list[Any]:
         found: list[Any] = []

@@ -39,6 +39,7 @@ def render_job(
     restart_strategy: RestartStrategy = DEFAULT,
     server: Ephemeral | None = None,
     spark_conf: Mapping[str, Any] | None = None,
+    py_files: Sequence[str] = (),
 ) -> JobGraph:
     """Check the declared graph and create its tasks in the open task group.
 
@@ -58,7 +59,7 @@ def render_job(
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
     _check_incremental(graph, by_name)
-    authors = AuthorArguments(group, settings, graph, by_name, restart_strategy, spark_conf or {})
+    authors = AuthorArguments(group, settings, graph, by_name, restart_strategy, spark_conf or {}, py_files)
     check_kept_inside(graph, authors.demands())
     rendering = _Rendering(authors, conn_id, server)
     rendering.add_plan()
@@ -182,6 +183,7 @@ class _Rendering:
             },
             options={
                 **self.settings.options(),
+                "py_files": self.authors.py_file_paths(),
                 "ordered": sorted(self.authors.demands().ordered),
                 "task_arguments": self.authors.task_arguments(),
                 "nondeterministic": [vertex.task_id for vertex in vertices if not vertex.deterministic],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,3 +195,32 @@ def test_vertices_of_one_spark_session_agree_on_its_settings() -> None:
         with new_job():
             orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake"), spark_conf={"spark.sql.x": "1"})
             AdaptiveSparkOperator(task_id="sums", inputs={"orders": orders.forward()})
+
+
+def test_py_files_lie_beside_the_dag_file_unless_they_say_where() -> None:
+    with new_dag() as dag, new_job(py_files=["libs/prices.zip", "/opt/one.py", "s3://bucket/two.whl"]):
+        declare()
+    beside = Path(dag.fileloc).parent
+    found = dag.get_task("revenue.plan").options["py_files"]
+    assert found == [str(beside / "libs/prices.zip"), "/opt/one.py", "s3://bucket/two.whl"]
+
+
+@pytest.mark.parametrize(
+    ("py_files", "message"),
+    [
+        (
+            ["prices.tar.gz"],
+            "job 'revenue': 'prices.tar.gz' of py_files is none of .py, .zip, .whl; give modules as .py and packages "
+            "as .zip or .whl",
+        ),
+        (
+            ["a/prices.whl", "b/prices.zip"],
+            "job 'revenue': several of its py_files are called prices.zip, and a Spark session has one of that name; "
+            "rename one",
+        ),
+    ],
+)
+def test_py_files_that_python_cannot_import_are_refused(py_files: list[str], message: str) -> None:
+    with pytest.raises(JobGraphError) as caught, new_dag(), new_job(py_files=py_files):
+        declare()
+    assert str(caught.value) == message

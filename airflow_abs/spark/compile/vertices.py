@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import secrets
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
+from pickle import PicklingError
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
@@ -31,6 +30,7 @@ from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.source_files import check_condition
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound, reads_stream
 from airflow_abs.spark.transforms.arguments import coerce_arguments
+from airflow_abs.spark.transforms.by_value import pickled_by_value
 from airflow_abs.spark.transforms.call_sites import recorded_call_sites
 from airflow_abs.spark.transforms.guard import no_execution
 from airflow_abs.spark.values import fix_values
@@ -103,13 +103,24 @@ def compile_vertices(
     """
     compiled: dict[str, CompiledVertex] = {}
     numbers = count()
-    with _pickled_by_value(programs.values()):
+    with pickled_by_value():
         for vertex in graph.vertices:
             compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC))
             program = programs[vertex.name]
             with set_conf(session, vertex.name, program.spark_conf):
-                compiled[vertex.name] = compilation.run(program)
+                try:
+                    compiled[vertex.name] = compilation.run(program)
+                except PicklingError as error:
+                    raise _unsendable(vertex.name, error) from error
     return compiled
+
+
+def _unsendable(vertex: str, error: PicklingError) -> JobGraphError:
+    return JobGraphError(
+        f"vertex {vertex!r}: a Python function of its transform cannot be sent to Spark ({error}). A function of the "
+        "DAG's folder travels with all that it refers to: make locks, connections and the like inside of it, or give "
+        "its module to the job as py_files=[...] and import it inside"
+    )
 
 
 @dataclass(slots=True)
@@ -246,23 +257,6 @@ class _VertexCompilation:
                     "DataFrame itself, "
                     "or drop the input"
                 )
-
-
-@contextmanager
-def _pickled_by_value(programs: Iterable[VertexProgram]) -> Iterator[None]:
-    """Let Python functions of the transforms' modules travel whole: the server cannot import a DAG file."""
-    from pyspark import cloudpickle
-
-    names = sorted({program.transform.__module__ for program in programs if program.transform is not None})
-    already = cloudpickle.list_registry_pickle_by_value()
-    modules = [sys.modules[name] for name in names if name in sys.modules and name not in already]
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        yield
-    finally:
-        for module in modules:
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def read_source_schema(session: Session, vertex: str, files: Files) -> StructType:

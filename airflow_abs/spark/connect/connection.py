@@ -30,8 +30,12 @@ class Connection:
     def user_context(self) -> Any:
         return protos().UserContext(user_id=self.endpoint.user_id)
 
-    async def call(self, method: str, request: Any, *, patience: float = PATIENCE_SECONDS) -> Any:
+    async def call(
+        self, method: str, request: Any, *, patience: float = PATIENCE_SECONDS, session_id: str | None = None
+    ) -> Any:
         """One short call that may be repeated, and is for `patience` seconds while the server does not answer.
+
+        `request` may be a list of messages of the session, for a method that takes a stream.
 
         Raises:
             SparkOperationError: the server's own error, or ConnectServerUnreachableError.
@@ -45,7 +49,7 @@ class Connection:
             except grpc.RpcError as error:
                 waited = time.monotonic() - started
                 if not is_connection_lost(error):
-                    raise await self.read_error(error, request.session_id) from None
+                    raise await self.read_error(error, session_id or request.session_id) from None
                 if waited >= patience:
                     raise describe_unreachable(self.endpoint, error, CALL_SECONDS) from None
                 await asyncio.sleep(_BACKOFF_SECONDS)

@@ -7,7 +7,8 @@ itself, by `interrupt_operation`, or after the server's detached timeout. Settin
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,8 @@ from airflow_abs.spark.connect.connection import CLIENT_TYPE, Connection
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import OperationCancelledError, TransientSparkError
 
+_CHUNK_BYTES = 32 * 1024
+"""What gRPC's authors recommend for a message of a stream."""
 _NAMESPACE = uuid.UUID("5b0b3c1e-63d4-5c0c-9d0e-0a1f5c5f2a0b")
 
 
@@ -120,6 +123,35 @@ async def get_config(connection: Connection, session_id: str, keys: Sequence[str
     request.operation.get_option.keys.extend(keys)
     response = await connection.call("Config", request)
     return {pair.key: (pair.value if pair.HasField("value") else None) for pair in response.pairs}
+
+
+async def add_py_files(connection: Connection, session_id: str, files: Mapping[str, bytes]) -> None:
+    """Put Python files, by name, on the path of the session's functions; again is fine, another content is refused."""
+    requests = [request for name, data in files.items() for request in _chunks(f"pyfiles/{name}", data)]
+    for request in requests:
+        request.session_id, request.client_type = session_id, CLIENT_TYPE
+        request.user_context.CopyFrom(connection.user_context())
+    response = await connection.call("AddArtifacts", requests, session_id=session_id)
+    broken = [artifact.name for artifact in response.artifacts if not artifact.is_crc_successful]
+    if broken:
+        raise TransientSparkError(f"{', '.join(broken)} reached the Spark server with another checksum")
+
+
+def _chunks(name: str, data: bytes) -> Iterator[Any]:
+    """The messages that bring one artifact."""
+    proto = protos().AddArtifactsRequest
+    pieces = [data[start : start + _CHUNK_BYTES] for start in range(0, len(data), _CHUNK_BYTES)] or [b""]
+    chunks = [proto.ArtifactChunk(data=piece, crc=zlib.crc32(piece)) for piece in pieces]
+    if len(chunks) == 1:
+        yield proto(batch=proto.Batch(artifacts=[proto.SingleChunkArtifact(name=name, data=chunks[0])]))
+        return
+    yield proto(
+        begin_chunk=proto.BeginChunkedArtifact(
+            name=name, total_bytes=len(data), num_chunks=len(chunks), initial_chunk=chunks[0]
+        )
+    )
+    for chunk in chunks[1:]:
+        yield proto(chunk=chunk)
 
 
 def _config_request(connection: Connection, session_id: str) -> Any:

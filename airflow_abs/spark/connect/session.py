@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, check_versions, open_blocking_channel, probe_blocking
 from airflow_abs.spark.connect.error_details import build_error
 from airflow_abs.spark.connect.protocol import client_version
+from airflow_abs.spark.connect.shared_change import shared
 from airflow_abs.spark.errors import ConnectServerUnreachableError, SparkOperationError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def open_session(
             session.stop()
 
 
+@shared
 @contextmanager
 def _connect_mode() -> Iterator[None]:
     logger = logging.getLogger(_ERROR_LOGGER)

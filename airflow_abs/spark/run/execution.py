@@ -7,13 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from airflow_abs.exchange.py_files import read_py_file
 from airflow_abs.exchange.records.manifest import ResultManifest
 from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress, execute_operation
-from airflow_abs.spark.connect.operations import Operation, release_operation, set_config
+from airflow_abs.spark.connect.operations import Operation, add_py_files, get_config, release_operation, set_config
 from airflow_abs.spark.observing import read_observed
 from airflow_abs.spark.run.work import AttemptWork
+
+_PY_FILES = "spark.airflow_abs.py_files"
+"""A setting of ours: the plan whose `py_files` the session has."""
 
 ProgressListener = Callable[[PlannedStep, Progress], None]
 
@@ -36,6 +40,7 @@ class AttemptExecution:
         """
         attempt, folder = self.work.attempt, self.work.spec.folder
         await set_config(self.connection, attempt.session_id(folder), self.work.settings())
+        await self._send_py_files(attempt.session_id(folder))
         for piece in self.work.pieces:
             for number, step in enumerate(self.work.spec.region.steps):
                 if (piece.number, step.result) in self.work.results:
@@ -52,6 +57,20 @@ class AttemptExecution:
                 await asyncio.to_thread(self.work.measure, step, piece, found)
                 self.operations.append(operation)
         return self.work.merged()
+
+    async def _send_py_files(self, session_id: str) -> None:
+        """Once for each session: its other subtasks find the note that they are there."""
+        spec = self.work.spec
+        if not spec.plan.py_files:
+            return
+        noted = await get_config(self.connection, session_id, [_PY_FILES])
+        if noted[_PY_FILES] == spec.plan.id:
+            return
+        files = {
+            file.shipped_name: await asyncio.to_thread(read_py_file, spec.folder, file) for file in spec.plan.py_files
+        }
+        await add_py_files(self.connection, session_id, files)
+        await set_config(self.connection, session_id, {_PY_FILES: spec.plan.id})
 
     async def release(self) -> None:
         """Last, when the manifest is there: until then, another process may have to attach again."""

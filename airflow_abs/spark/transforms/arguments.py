@@ -10,6 +10,7 @@ from types import UnionType
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.spark.transforms.functions import underlying
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
@@ -29,7 +30,7 @@ def coerce_arguments(vertex: str, transform: Callable[..., Any], kwargs: Mapping
 
 def _annotations(transform: Callable[..., Any]) -> Mapping[str, Any]:
     """Resolved one by one: a name that exists for type checkers only must not hide the others."""
-    function = getattr(transform, "func", transform)  # a functools.partial
+    function = underlying(transform)
     names = getattr(function, "__globals__", {})
     return {name: _resolve(value, names) for name, value in getattr(function, "__annotations__", {}).items()}
 

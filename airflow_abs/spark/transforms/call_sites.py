@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from airflow_abs.spark.connect.shared_change import shared
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import relations_in
 
@@ -17,24 +19,40 @@ _OURS = str(Path(__file__).parents[2])
 _MOST_LINES = 3
 
 
+_SITES: ContextVar[dict[int, str] | None] = ContextVar("call_sites", default=None)
+"""Of the transform that this thread compiles."""
+
+
 @contextmanager
 def recorded_call_sites() -> Iterator[dict[int, str]]:
-    """Lines (``revenue.py:12``) by plan id of all relations that are made inside the block."""
+    """Lines (``revenue.py:12``) by plan id of all relations that this thread makes inside the block."""
+    sites: dict[int, str] = {}
+    with _watched_plan_ids():
+        token = _SITES.set(sites)
+        try:
+            yield sites
+        finally:
+            _SITES.reset(token)
+
+
+@shared
+@contextmanager
+def _watched_plan_ids() -> Iterator[None]:
     from pyspark.sql.connect.plan import LogicalPlan
 
-    sites: dict[int, str] = {}
     original = LogicalPlan._fresh_plan_id
 
     def numbered() -> int:
         number: int = original()
-        site = _author_line(sys._getframe(1))
-        if site is not None:
+        sites = _SITES.get()
+        site = _author_line(sys._getframe(1)) if sites is not None else None
+        if sites is not None and site is not None:
             sites[number] = site
         return number
 
     LogicalPlan._fresh_plan_id = staticmethod(numbered)
     try:
-        yield sites
+        yield
     finally:
         LogicalPlan._fresh_plan_id = staticmethod(original)
 
