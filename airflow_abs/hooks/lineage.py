@@ -29,7 +29,8 @@ def read_lineage(folder: JobFolder, region: str) -> Any:
     for sink in own.planned.sinks:
         rows, size, files = written(own, sink.result)
         statistics = OutputStatisticsOutputDatasetFacet(rowCount=rows, size=size, fileCount=files)
-        outputs.append(OutputDataset(*split_uri(sink.files.path), outputFacets={"outputStatistics": statistics}))
+        name = split_table(sink.label) if sink.table is not None else split_uri(sink.label)
+        outputs.append(OutputDataset(*name, outputFacets={"outputStatistics": statistics}))
     return OperatorLineage(inputs=inputs, outputs=outputs)
 
 

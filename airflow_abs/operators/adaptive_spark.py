@@ -17,6 +17,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.operators.ordering import OrderedVertex
 from airflow_abs.spark.transforms.functions import name_of
+from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import TableSource
 
 Source = Files | TableSource
@@ -85,7 +86,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         sql: str | None = None,
         source: Source | None = None,
         inputs: Mapping[str, Edge | AdaptiveSparkOperator] | None = None,
-        sink: Files | None = None,
+        sink: Files | TableSink | None = None,
         transform_kwargs: Mapping[str, Any] | None = None,
         parallelism: int | None = None,
         max_parallelism: int | None = None,

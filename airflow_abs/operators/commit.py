@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.paths import JobFolder
@@ -31,12 +32,15 @@ class CommitOperator(JobTask):
         from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
         from airflow_abs.exchange.records.plan import read_plan
         from airflow_abs.exchange.results.audit import check_region
+        from airflow_abs.hooks.catalogs import catalog_properties
+        from airflow_abs.tables.publication import publish_to_table
 
         folder = self.folder(context)
         job = read_plan(folder)
         plan = job.region(self.region)
         verdicts = check_region(folder, plan, is_commit=True)
-        published: dict[str, Any] = {**publish_region(folder, job, self.region, open_path)}
+        to_table = partial(publish_to_table, connect=catalog_properties)
+        published: dict[str, Any] = {**publish_region(folder, job, self.region, open_path, to_table)}
         remember_rows(folder, verdicts)
         for verdict in verdicts:
             published.setdefault(verdict.vertex, {}).setdefault("expectations", []).append(verdict.to_json())

@@ -127,13 +127,14 @@ class PlanOperator(JobTask, SkipMixin):
         """What is rendered, by vertex. `take` makes of incremental sources the files that are this run's."""
         from airflow_abs.hooks.catalogs import catalog_properties
         from airflow_abs.spark.compile.vertices import VertexProgram
-        from airflow_abs.tables.declared import pin_sources, read_source
+        from airflow_abs.tables.declared import find_targets, pin_sources, read_declared
 
-        sinks = {name: Files.from_json(sink) for name, sink in self.sinks.items()}
-        check_sinks(sinks)
         self._check_secrets()
-        declared = {name: read_source(value) for name, value in self.sources.items()}
-        sources = take(pin_sources(declared, catalog_properties))
+        declared = {name: read_declared(sink) for name, sink in self.sinks.items()}
+        check_sinks({name: sink for name, sink in declared.items() if isinstance(sink, Files)})
+        sinks = find_targets(declared, catalog_properties)
+        read = {name: read_declared(value) for name, value in self.sources.items()}
+        sources = take(pin_sources(read, catalog_properties))
         return {
             name: VertexProgram(
                 name,

@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.sql_names import quote
+from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.connect.protocol import protos
@@ -154,14 +155,14 @@ def sort_locally(relation: Relation, names: Sequence[str]) -> Relation:
     return proto.Relation(sort=proto.Sort(input=relation, order=order, is_global=False))
 
 
-def arrange(relation: Relation, files: Files, columns: Sequence[str]) -> Relation:
+def arrange(relation: Relation, sink: Files | TargetTable, columns: Sequence[str]) -> Relation:
     """The rows as a sink wants them in its files: in so many Spark partitions, and sorted in each.
 
     Rows of one table partition come together first: a file holds rows of one alone.
     """
-    if files.files is not None:
-        relation = _in_files(relation, files.files, files.partition_by, columns)
-    by = [*files.partition_by, *files.sort_by] if files.sort_by else []
+    if sink.files is not None:
+        relation = _in_files(relation, sink.files, sink.partition_by, columns)
+    by = [*sink.partition_by, *sink.sort_by] if sink.sort_by else []
     return sort_locally(relation, by) if by else relation
 
 

@@ -1,4 +1,4 @@
-"""Sources as the DAG declared them, back from the JSON in which Airflow renders their templates."""
+"""Sources and sinks as the DAG declared them, back from the JSON in which Airflow renders their templates."""
 
 from __future__ import annotations
 
@@ -6,24 +6,51 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.incremental.reach import sinks_after
 from airflow_abs.exchange.incremental.new_files import take_new_files
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.tables.iceberg_table import IcebergTable
+from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import Given, Pin, TableSource
 
 _TABLES = {"iceberg": IcebergTable}
 
 
-def read_source(value: Mapping[str, Any]) -> Files | TableSource:
+def read_declared(value: Mapping[str, Any]) -> Files | IcebergTable:
     """`Files`, or the table of the kind that the value names."""
     if "kind" not in value:
         return Files.from_json(value)
     fields = {name: field for name, field in value.items() if name != "kind"}
     return _TABLES[value["kind"]](**fields)
+
+
+def find_targets(
+    sinks: Mapping[str, Files | TableSink], connect: Callable[[str], Mapping[str, str]]
+) -> dict[str, Files | TargetTable]:
+    """What the tables among the sinks are now; files stay as they are declared.
+
+    Args:
+        sinks: by vertex, rendered.
+        connect: as in `TableSink.target`.
+
+    Raises:
+        TableError: the first that went wrong.
+        JobGraphError: two vertices publish to one table.
+    """
+    found = {name: sink if isinstance(sink, Files) else sink.target(connect) for name, sink in sinks.items()}
+    taken: dict[str, str] = {}
+    for name, target in found.items():
+        if isinstance(target, TargetTable) and taken.setdefault(target.uuid, name) != name:
+            raise JobGraphError(
+                f"the sinks of vertices {taken[target.uuid]!r} and {name!r} are one table ({target.table}), and are "
+                "published one after the other; unite the rows in one vertex, or give each sink a table of its own"
+            )
+    return found
 
 
 def pin_sources(

@@ -1,11 +1,14 @@
-"""`IcebergTable`: a snapshot of an Apache Iceberg table as the source of a vertex."""
+"""`IcebergTable`: an Apache Iceberg table, a snapshot of it as the source of a vertex or a new one as its sink."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, get_args
 
+from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
+from airflow_abs.exchange.sources.files import check_file_count, column_list
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.storage.uris import for_hadoop
@@ -13,35 +16,49 @@ from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.source import Pin
 
 if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
     from airflow_abs.tables.iceberg.snapshot import SnapshotContent
 
 _LEAST_PARTS = 3
+_MODES: tuple[TableMode, ...] = get_args(TableMode)
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergTable:
-    """A table of an Iceberg catalog. `plan` fixes the snapshot: all subtasks of the run read that one.
+    """A table of an Iceberg catalog, which must exist.
 
-    The extra ``iceberg`` (pyiceberg) must be installed on Airflow's side; Spark needs nothing. Tables whose rows are
-    deleted by delete files are refused: compact them first.
+    As a source: `plan` fixes the snapshot, and all subtasks of the run read that one. Tables whose rows are deleted by
+    delete files are refused: compact them first. As a sink: all that a run wrote becomes one snapshot, once.
+
+    The extra ``iceberg`` (pyiceberg) must be installed on Airflow's side; Spark needs nothing.
 
     Args:
         table: ``catalog.namespace.table``; templated.
         conn_id: the Airflow connection that says where the catalog is; by default the name of the catalog. Its extra
             holds pyiceberg's properties, such as ``{"type": "rest", "uri": "https://..."}``.
-        snapshot: the id of the one to read; templated; by default the current one when `plan` runs.
+        snapshot: the id of the one to read; templated; by default the current one when `plan` runs; for sources.
         where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
             columns with literals, in pyiceberg's grammar (``"my column"`` is a column, ``LIKE`` takes a prefix such as
-            ``'no%'``). Files that cannot hold such rows are not read; templated.
+            ``'no%'``). Files that cannot hold such rows are not read; templated; for sources.
+        mode: append, overwrite (the table then holds this run's rows alone) or overwrite_partitions (only those
+            partitions that the run writes); for sinks.
+        sort_by: columns by which the rows of each file are sorted; for sinks.
+        files: at most so many files from each subtask (in each partition); for sinks. Left out, as many as Spark wrote
+            side by side.
 
     Raises:
-        ValueError: the name has no catalog or no namespace.
+        ValueError: the name has no catalog or no namespace; an unknown mode, columns that are no names, less than one
+            file.
     """
 
     table: str
     conn_id: str | None = None
     snapshot: int | str | None = None
     where: str | None = None
+    mode: TableMode = "append"
+    sort_by: tuple[str, ...] = ()
+    files: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.table, str) and "{{" not in self.table and len(self.table.split(".")) < _LEAST_PARTS:
@@ -49,6 +66,12 @@ class IcebergTable:
                 f"IcebergTable({self.table!r}): expected catalog.namespace.table, such as 'lake.sales.orders'; the "
                 "catalog is the name of an Airflow connection"
             )
+        if self.mode not in _MODES:
+            raise ValueError(
+                f"IcebergTable({self.table!r}): mode is {self.mode!r}; expected one of {', '.join(_MODES)}"
+            )
+        object.__setattr__(self, "sort_by", column_list(f"IcebergTable({self.table!r})", "sort_by", self.sort_by))
+        check_file_count(f"IcebergTable({self.table!r})", self.files)
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "iceberg", **asdict(self)}
@@ -62,21 +85,55 @@ class IcebergTable:
         Raises:
             TableError: see `load_table` and `read_snapshot`; or pyiceberg is not installed.
         """
-        catalog, _, name = self.table.partition(".")
-        try:
-            from airflow_abs.tables.iceberg.catalog import load_table
+        with self._installed():
             from airflow_abs.tables.iceberg.snapshot import read_snapshot
-        except ImportError as error:
-            raise TableError(
-                f"table {self.table}: {error}; install airflow-abs[iceberg] where Airflow's workers run"
-            ) from error
-        table = load_table(name, catalog, connect(self.conn_id or catalog))
-        content = read_snapshot(self.table, table, snapshot_id=self._snapshot_id(), where=self.where)
+        content = read_snapshot(self.table, self._load(connect), snapshot_id=self._snapshot_id(), where=self.where)
         return Pin(
             schema=content.columns.schema,
             pinned=_describe(content),
             files=tuple(SourceFile(for_hadoop(file.path), file.bytes) for file in content.files),
         )
+
+    def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+        """What rows must be like to be published to it.
+
+        Raises:
+            TableError: see `load_table` and `read_target`; it is given what only a source has; or pyiceberg is not
+                installed.
+        """
+        with self._installed():
+            from airflow_abs.tables.iceberg.target import read_target
+        if self.where is not None or self._snapshot_id() is not None:
+            raise TableError(
+                f"table {self.table}: where= and snapshot= choose what a source reads, and this is a sink; leave them "
+                "out"
+            )
+        conn_id = self.conn_id or self.table.partition(".")[0]
+        target = read_target(self.table, self._load(connect), conn_id=conn_id, mode=self.mode)
+        return replace(target, sort_by=self.sort_by, files=self.files)
+
+    @property
+    def asset_uri(self) -> str | None:
+        """``x-iceberg://lake/sales.orders``; None if the name is templated."""
+        if not isinstance(self.table, str) or "{{" in self.table:
+            return None
+        catalog, _, name = self.table.partition(".")
+        return f"x-iceberg://{catalog}/{name}"
+
+    def _load(self, connect: Callable[[str], Mapping[str, str]]) -> Table:
+        from airflow_abs.tables.iceberg.catalog import load_table
+
+        catalog, _, name = self.table.partition(".")
+        return load_table(name, catalog, connect(self.conn_id or catalog))
+
+    @contextmanager
+    def _installed(self) -> Iterator[None]:
+        try:
+            yield
+        except ImportError as error:
+            raise TableError(
+                f"table {self.table}: {error}; install airflow-abs[iceberg] where Airflow's workers run"
+            ) from error
 
     def _snapshot_id(self) -> int | None:
         if self.snapshot in (None, "", "None"):

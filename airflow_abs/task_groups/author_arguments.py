@@ -21,6 +21,7 @@ from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
 from airflow_abs.operators.restart_strategy import RestartStrategy
 from airflow_abs.settings import JobSettings
+from airflow_abs.tables.sink import TableSink
 from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments
 
 _HEAD_RETRIES = 3
@@ -167,10 +168,13 @@ def _check_xcom_push(vertex: str, value: object) -> None:
         )
 
 
-def sink_asset(sink: Files | None) -> Asset | None:
-    """The asset of a sink: its path up to the first folder that is templated, the same for every run of the DAG."""
+def sink_asset(sink: Files | TableSink | None) -> Asset | None:
+    """The asset of a sink, the same for every run of the DAG: the table, or the path up to the first folder that is
+    templated."""
     if sink is None:
         return None
+    if not isinstance(sink, Files):
+        return Asset(sink.asset_uri) if sink.asset_uri else None
     if not isinstance(sink.path, str):
         return None  # an XCom: nobody knows the path before the run
     fixed = _TEMPLATED.split(sink.path, maxsplit=1)[0]

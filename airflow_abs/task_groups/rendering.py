@@ -96,7 +96,7 @@ def _check_names(graph: JobGraph) -> None:
 def _check_incremental(graph: JobGraph, declared: Mapping[str, AdaptiveSparkOperator]) -> None:
     modes = {name: vertex.sink.mode for name, vertex in declared.items() if vertex.sink is not None}
     for name, vertex in declared.items():
-        if vertex.sink is not None and vertex.sink.incremental:
+        if isinstance(vertex.sink, Files) and vertex.sink.incremental:
             raise JobGraphError(
                 f"vertex {name!r}: its sink is declared incremental, which only a source can be; drop it from the sink"
             )

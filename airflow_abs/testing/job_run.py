@@ -7,6 +7,7 @@ import asyncio
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.results.audit import check_region
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import write_json
+from airflow_abs.hooks.catalogs import catalog_properties
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -30,6 +32,7 @@ from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.planning import plan_job
 from airflow_abs.spark.result_rows import read_rows
 from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
+from airflow_abs.tables.publication import publish_to_table
 
 _REGIONS_AT_ONCE = 4
 
@@ -128,7 +131,9 @@ class JobRun:
         """The part of the `commit` tasks: publish every sink."""
         for region in self.plan.regions:
             verdicts = check_region(self.folder, region, is_commit=True)
-            publish_region(self.folder, self.plan, region.name, Path)
+            publish_region(
+                self.folder, self.plan, region.name, Path, partial(publish_to_table, connect=catalog_properties)
+            )
             remember_rows(self.folder, verdicts)
             self.verdicts += verdicts
 

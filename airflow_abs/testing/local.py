@@ -211,15 +211,18 @@ def _programs(
     rendered = {name: value for name, value in task.sources.items() if name not in sources}
     copy = task.prepare_for_execution()
     copy.sources = {**_render(task, rendered, context), **sources}
-    copy.sinks = {
-        name: {**_render(task, {**value, "path": "-"}, context), "path": str(sinks / name), "mode": "overwrite"}
-        for name, value in task.sinks.items()
-    }
+    copy.sinks = {name: _render(task, _sink_in(value, sinks / name), context) for name, value in task.sinks.items()}
     copy.transform_kwargs = _render(task, task.transform_kwargs, context)
     copy.queries = _render(task, task.queries, context)
     copy.expectations = _render(task, task.expectations, context)
     programs: dict[str, Any] = copy._programs()
     return programs
+
+
+def _sink_in(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The sink with a folder of ours as its place; a table's rows become plain files."""
+    own = {} if "kind" in value else value
+    return {**own, "path": str(folder), "mode": "overwrite"}
 
 
 def _render(task: PlanOperator, value: Any, context: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_abs import Files, IcebergTable
 from airflow_abs.exchange.sources.pinned import PinnedTable
-from airflow_abs.tables.declared import pin_sources, read_source
+from airflow_abs.tables.declared import pin_sources, read_declared
 from airflow_abs.tables.source import Pin
 
 PIN = Pin("{}", PinnedTable("lake.db.t", "snapshot 7", "parquet", "{}", 0, 0, 0, 0), ())
@@ -39,7 +39,7 @@ class SlowTable:
     ],
 )
 def test_a_declared_source_comes_back_from_json(source: Any) -> None:
-    assert read_source(source.to_json()) == source
+    assert read_declared(source.to_json()) == source
 
 
 def test_a_table_needs_a_catalog_and_a_namespace() -> None:

@@ -80,7 +80,7 @@ def _describe_region(region: RegionView, *, every_subtask: bool) -> list[Block]:
     declared = [edge for edge in region.edges if edge.keys and not edge.inferred]
     keys = {edge.name: f", by {', '.join(edge.keys)}" for edge in declared}
     blocks += [f"  {entry}{keys.get(entry.name, '')}" for entry in decision.inputs]
-    blocks += [f"  writes {sink.files.path}" for sink in region.planned.sinks]
+    blocks += [f"  writes {sink.label}" for sink in region.planned.sinks]
     blocks += [*_expected(region), *_prediction(region), *_skew(region)]
     shown = region.subtasks if every_subtask else region.subtasks[:SHOWN_SUBTASKS]
     blocks.append(Table(_SUBTASK_COLUMNS, [_subtask_row(subtask) for subtask in shown]))

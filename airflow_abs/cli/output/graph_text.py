@@ -20,7 +20,7 @@ def run_to_dot(run: RunView) -> str:
             origin = edge.producer if edge.producer is not None else edge.path or edge.name
             edges.append(f"  {_quote(origin)} -> {_quote(region.name)} [label={_quote(label)}];")
         edges += [
-            f"  {_quote(region.name)} -> {_quote(sink.files.path)} [label={_quote('sink')}];"
+            f"  {_quote(region.name)} -> {_quote(sink.label)} [label={_quote('sink')}];"
             for sink in region.planned.sinks
         ]
     return _digraph(name, [*nodes, *edges])

@@ -18,6 +18,7 @@ from airflow_abs.core.durability.strange_day import UsualBytes
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.py_files import PyFile
 from airflow_abs.exchange.records.reading import Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.files import Files
@@ -101,11 +102,19 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSink:
-    """Which result becomes which published files."""
+    """Which result becomes which published files, or files of which table; one of the two is None."""
 
     vertex: str
     result: str
-    files: Files
+    files: Files | None
+    table: TargetTable | None = None
+
+    @property
+    def label(self) -> str:
+        """The path, or the table."""
+        if self.table is not None:
+            return self.table.table
+        return self.files.path if self.files is not None else ""
 
 
 @dataclass(frozen=True, slots=True)

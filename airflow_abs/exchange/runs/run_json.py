@@ -29,7 +29,7 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "title": region.title,
         "vertices": list(region.planned.vertices),
         "edges": [asdict(edge) for edge in region.edges],
-        "sinks": [{"vertex": sink.vertex, "path": sink.files.path} for sink in region.planned.sinks],
+        "sinks": [{"vertex": sink.vertex, "path": sink.label} for sink in region.planned.sinks],
         "bound": region.planned.subpartitions,
         "parallelism": decision.parallelism if decision else None,
         "rule": decision.rule if decision else None,

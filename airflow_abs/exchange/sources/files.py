@@ -96,17 +96,8 @@ class Files:
     def _check_layout(self) -> None:
         """How a sink's rows are laid out; lists of columns are kept as tuples."""
         for what in ("partition_by", "sort_by"):
-            given = getattr(self, what)
-            is_list = isinstance(given, (list, tuple)) and all(isinstance(name, str) and name for name in given)
-            if not is_list or len({name.lower() for name in given}) < len(given):
-                raise ValueError(
-                    f"Files({self.path!r}): {what} is {given!r}; expected a list of columns, each once, such as ['day']"
-                )
-            object.__setattr__(self, what, tuple(given))
-        if self.files is not None and (
-            isinstance(self.files, bool) or not isinstance(self.files, int) or self.files < 1
-        ):
-            raise ValueError(f"Files({self.path!r}): files is {self.files!r}; expected a number of at least 1")
+            object.__setattr__(self, what, column_list(f"Files({self.path!r})", what, getattr(self, what)))
+        check_file_count(f"Files({self.path!r})", self.files)
         if self.mode == "overwrite_partitions" and not self.partition_by:
             raise ValueError(
                 f"Files({self.path!r}): mode='overwrite_partitions' replaces partitions, and there are none; give "
@@ -156,6 +147,28 @@ class Files:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Files:
         return cls(**value)
+
+
+def column_list(who: str, what: str, given: Any) -> tuple[str, ...]:
+    """Columns of a sink's layout, checked; `who` and `what` name them in the message.
+
+    Raises:
+        ValueError: they are no names, or one is named twice.
+    """
+    is_list = isinstance(given, (list, tuple)) and all(isinstance(name, str) and name for name in given)
+    if not is_list or len({name.lower() for name in given}) < len(given):
+        raise ValueError(f"{who}: {what} is {given!r}; expected a list of columns, each once, such as ['day']")
+    return tuple(given)
+
+
+def check_file_count(who: str, files: Any) -> None:
+    """The number of a sink's files.
+
+    Raises:
+        ValueError: less than one.
+    """
+    if files is not None and (isinstance(files, bool) or not isinstance(files, int) or files < 1):
+        raise ValueError(f"{who}: files is {files!r}; expected a number of at least 1")
 
 
 def check_sinks(sinks: Mapping[str, Files]) -> None:

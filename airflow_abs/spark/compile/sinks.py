@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.publish.target_table import TargetTable
+from airflow_abs.spark.compile.table_rows import check_columns_fit
 from airflow_abs.spark.compile.vertices import CompiledVertex
 
 
@@ -20,6 +22,9 @@ def check_layouts(compiled: Iterable[CompiledVertex]) -> None:
     folders = (*texts_and_numbers, types.DateType, types.TimestampType, types.TimestampNTZType)
     for vertex in compiled:
         if vertex.sink is None:
+            continue
+        if isinstance(vertex.sink, TargetTable):
+            check_columns_fit(vertex.name, vertex.schema, vertex.sink)
             continue
         by_name = {field.name: field.dataType for field in vertex.schema.fields}
         for what, names in (("partition_by", vertex.sink.partition_by), ("sort_by", vertex.sink.sort_by)):

@@ -10,6 +10,7 @@ from typing import Any
 from airflow_abs.core.expect.expectations import Expectation, unique_keys
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, Region
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion, PlannedSink, PlannedStep
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.key_types import (
@@ -19,6 +20,7 @@ from airflow_abs.spark.compile.key_types import (
     row_hash,
     subpartition_expression,
 )
+from airflow_abs.spark.compile.table_rows import to_table
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
 from airflow_abs.spark.observing import mark_repeats
 from airflow_abs.spark.relations import Relation, add_subpartition, arrange, placeholder_relation, result_write_options
@@ -125,9 +127,11 @@ def plan_region(
 
 
 def _settings(members: Sequence[CompiledVertex]) -> Mapping[str, str]:
-    """The author's, and above them those without which a table's files would be read wrong."""
+    """The author's, and above them those without which a table's files would be read or written wrong."""
     tables = [source.table for member in members for source in member.sources if source.table is not None]
-    return dict(members[0].spark_conf) | {name: value for table in tables for name, value in table.settings.items()}
+    targets = [member.sink for member in members if isinstance(member.sink, TargetTable)]
+    needed = [*(table.settings for table in tables), *(target.settings for target in targets)]
+    return dict(members[0].spark_conf) | {name: value for settings in needed for name, value in settings.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +173,18 @@ class _StepCut:
         self._add_step(vertex, rows, spec.name, subpartitions=spec.subpartitions)
         self.readable.setdefault(vertex.name, spec.name)
 
-    def _add_sink(self, vertex: CompiledVertex, files: Files) -> None:
+    def _add_sink(self, vertex: CompiledVertex, sink: Files | TargetTable) -> None:
         result = f"{vertex.name}.sink"
         rows = self._rows(vertex)
-        laid_out = arrange(rows.relation, files, vertex.schema.names)
-        shuffles = rows.shuffles or files.files is not None
-        self._add_step(vertex, replace(rows, relation=laid_out, shuffles=shuffles), result, sink=files)
-        self.sinks.append(PlannedSink(vertex.name, result, files))
+        relation = rows.relation
+        if isinstance(sink, TargetTable):
+            relation = to_table(relation, sink)
+            self.sinks.append(PlannedSink(vertex.name, result, None, sink))
+        else:
+            self.sinks.append(PlannedSink(vertex.name, result, sink))
+        laid_out = arrange(relation, sink, vertex.schema.names)
+        shuffles = rows.shuffles or sink.files is not None
+        self._add_step(vertex, replace(rows, relation=laid_out, shuffles=shuffles), result, sink=sink)
 
     def _rows(self, vertex: CompiledVertex) -> _Rows:
         """Computed the first time; read from the first result's files after that."""
@@ -195,7 +204,13 @@ class _StepCut:
         return _Rows(mark_repeats(vertex.relation, expected), local, shuffles, expected)
 
     def _add_step(
-        self, vertex: CompiledVertex, rows: _Rows, result: str, *, subpartitions: int = 1, sink: Files | None = None
+        self,
+        vertex: CompiledVertex,
+        rows: _Rows,
+        result: str,
+        *,
+        subpartitions: int = 1,
+        sink: Files | TargetTable | None = None,
     ) -> None:
         template, schema = rows.relation.SerializeToString(deterministic=True), vertex.schema.json()
         by_file = result in self.by_file

@@ -20,6 +20,7 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.exchange.incremental.new_files import NewFiles
+from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
@@ -49,7 +50,7 @@ class VertexProgram:
     transform: Callable[..., DataFrame] | None
     kwargs: Mapping[str, Any]
     source: Given | None = None
-    sink: Files | None = None
+    sink: Files | TargetTable | None = None
     join: str | None = None
     sql: str | None = None
     schema: str | None = None
@@ -73,7 +74,7 @@ class CompiledVertex:
     sources: tuple[PlannedSource, ...]
     inputs: Mapping[str, JobEdge]
     local: Mapping[str, str]
-    sink: Files | None
+    sink: Files | TargetTable | None
     splittable: frozenset[str] = frozenset()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     call_sites: Mapping[int, str] = field(default_factory=dict)

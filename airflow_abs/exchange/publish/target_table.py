@@ -1,0 +1,69 @@
+"""A table as `plan` found it that a sink's rows are to be committed to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+TableMode = Literal["append", "overwrite", "overwrite_partitions"]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPartition:
+    """One partition value of the files, as a column besides the table's own that becomes a folder.
+
+    Args:
+        column: its name while Spark writes.
+        expression: SQL of the value, in the table format's own terms (days of a date) and as a text; NULL stays.
+        kind: of the value, in the words of the format (``int``, ``string``, ...).
+    """
+
+    column: str
+    expression: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTable:
+    """A table, its columns and its partitions.
+
+    Args:
+        table: its name, with that of its catalog.
+        conn_id: the Airflow connection of the catalog.
+        mode: what happens to the rows that are there.
+        uuid: of the table, which a table of the same name that is made anew does not have.
+        schema: Spark's JSON of its columns, with the metadata that the files have to carry.
+        schema_id, spec_id: versions of its columns and of its partitions.
+        required: top-level columns in which no row may be NULL.
+        partitions: in order.
+        settings: of every session that writes it.
+        sort_by, files: as in `Files`.
+    """
+
+    table: str
+    conn_id: str
+    mode: TableMode
+    uuid: str
+    schema: str
+    schema_id: int
+    spec_id: int
+    required: tuple[str, ...] = ()
+    partitions: tuple[TargetPartition, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    sort_by: tuple[str, ...] = ()
+    files: int | None = None
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The columns that become folders."""
+        return tuple(partition.column for partition in self.partitions)
+
+    @property
+    def format(self) -> str:
+        return "parquet"
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Of Spark's writer."""
+        return {"compression": "zstd"}

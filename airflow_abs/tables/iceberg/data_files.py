@@ -1,0 +1,145 @@
+"""From what Spark wrote to the exchange to files of an Iceberg table: copied to its location, measured, described."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import (
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.transforms import VoidTransform
+from pyiceberg.typedef import Record
+
+from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
+from airflow_abs.exchange.storage.locations import locate
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.iceberg.target import TEXT_PREFIX
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table
+
+    from airflow_abs.exchange.publish.record import StagedFile
+    from airflow_abs.exchange.publish.target_table import TargetTable
+
+_COPIES_AT_ONCE = 8
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """What is the same for all files of one publication."""
+
+    table: Table
+    schema: Schema
+    target: TargetTable
+    prefix: str
+
+    def add(self, number: int, staged: StagedFile) -> DataFile:
+        """Copy one file under a name that nobody else uses, and describe it."""
+        path = self.table.location_provider().new_data_location(f"{self.prefix}-{number:05d}.parquet")
+        _copy(self.table, staged, path)
+        with self.table.io.new_input(path).open() as stream:
+            footer = pq.read_metadata(stream)
+        statistics = data_file_statistics_from_parquet_metadata(
+            parquet_metadata=footer,
+            stats_columns=compute_statistics_plan(self.schema, self.table.properties),
+            parquet_column_mapping=parquet_path_to_id_mapping(self.schema),
+        )
+        self._check_nulls(staged, footer)
+        file = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=path,
+            file_format=FileFormat.PARQUET,
+            partition=self._partition(staged.name),
+            file_size_in_bytes=staged.bytes,
+            sort_order_id=None,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
+        file.spec_id = self.target.spec_id
+        return file
+
+    def _partition(self, name: str) -> Record:
+        folders = dict(part.partition("=")[::2] for part in PurePosixPath(name).parts[:-1] if "=" in part)
+        kinds = {partition.column: partition.kind for partition in self.target.partitions}
+        columns = iter(self.target.partitions)
+        spec = self.table.specs()[self.target.spec_id]
+        values = [
+            None
+            if isinstance(field.transform, VoidTransform)
+            else _value(folders[(column := next(columns).column)], kinds[column])
+            for field in spec.fields
+        ]
+        return Record(*values)
+
+    def _check_nulls(self, staged: StagedFile, footer: Any) -> None:
+        """Of columns in which the table allows none."""
+        at = {footer.schema.column(number).path: number for number in range(footer.num_columns)}
+        for name in self.target.required:
+            for group in range(footer.num_row_groups):
+                found = footer.row_group(group).column(at[name]).statistics
+                if found is None or found.null_count:
+                    raise TableError(
+                        f"table {self.target.table}: column {name!r} is required, and {staged.name} has rows in which "
+                        "it is NULL; nothing was published. Leave such rows out in the transform, or make it optional"
+                    )
+
+
+def make_data_files(table: Table, target: TargetTable, staged: Sequence[StagedFile], prefix: str) -> list[DataFile]:
+    """Bring a publication's files to the table's location; what fails there leaves files that no snapshot names.
+
+    Args:
+        table: current.
+        target: as planned.
+        staged: in the exchange.
+        prefix: of the files' names; a part that is new each time is added.
+
+    Raises:
+        MissingFileError, DamagedFileError: a staged file is gone or has another size than its manifest says.
+        TableError: NULL in a required column.
+    """
+    schema = next(schema for schema in table.metadata.schemas if schema.schema_id == target.schema_id)
+    writer = _Writer(table, schema, target, f"{prefix}-{uuid.uuid4().hex[:12]}")
+    with ThreadPoolExecutor(_COPIES_AT_ONCE, thread_name_prefix="copy-to-table") as pool:
+        return list(pool.map(writer.add, range(len(staged)), staged))
+
+
+def _copy(table: Table, staged: StagedFile, path: str) -> None:
+    source = locate(staged.source)
+    try:
+        with source.fs.open(source.path, "rb") as stream, table.io.new_output(path).create() as output:
+            shutil.copyfileobj(stream, output, 1 << 20)
+    except FileNotFoundError as error:
+        raise MissingFileError(
+            f"{source}: no such file; its manifest lists it: clear the subtask that wrote it", path=str(source)
+        ) from error
+    if (found := len(table.io.new_input(path))) != staged.bytes:
+        raise DamagedFileError(
+            f"{source}: {found} bytes, its manifest says {staged.bytes}; clear the subtask that wrote it",
+            path=str(source),
+        )
+
+
+def _value(folder: str, kind: str) -> Any:
+    if folder == _NULL_FOLDER:
+        return None
+    text = unquote(folder)
+    if kind == "string":
+        return text.removeprefix(TEXT_PREFIX)
+    if kind == "boolean":
+        return text == "true"
+    return Decimal(text) if kind.startswith("decimal") else int(text)

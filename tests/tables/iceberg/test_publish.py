@@ -1,0 +1,305 @@
+"""A run's rows are in the table once: repeated, cleared, overtaken, killed anywhere, or eight at a time."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import PyArrowFile
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import ListType, LongType, NestedField, StringType
+
+from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, MissingFileError
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.iceberg.publish import RUN_PROPERTY
+from tests.tables.iceberg.postgres import running_postgres
+from tests.tables.iceberg.staging import publish, stage, target_of
+
+SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "region", StringType()))
+BY_REGION = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "region"))
+NULL_FOLDER = "__partition_0=__HIVE_DEFAULT_PARTITION__"
+
+
+class Killed(BaseException):
+    """As if the process were gone."""
+
+
+def rows_of(table: Any) -> list[tuple[int, str | None]]:
+    table.refresh()
+    return sorted(((row["id"], row["region"]) for row in table.scan().to_arrow().to_pylist()), key=str)
+
+
+def row(number: int, region: str | None = "north") -> dict[str, Any]:
+    return {"id": number, "region": region}
+
+
+def test_a_run_is_one_snapshot_and_a_repetition_none(catalog: Any, properties: dict[str, str], tmp_path: Path) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(pa.table({"id": [1], "region": ["old"]}))
+    staged = [stage(tmp_path / "a", table, [row(2), row(3)]), stage(tmp_path / "a", table, [row(4)])]
+    done = publish(properties, target_of(table), staged, "monday")
+    table.refresh()
+    assert done == {
+        "target": "lake.db.t",
+        "identity": "dag/monday/job/t",
+        "files": 2,
+        "rows": 3,
+        "bytes": sum(file.bytes for file in staged),
+        "changed": True,
+        "replaced": (),
+        "snapshot": table.current_snapshot().snapshot_id,
+    }
+    again = publish(properties, target_of(table), staged, "monday")
+    assert (again["changed"], again["snapshot"]) == (False, done["snapshot"])
+    assert rows_of(table) == [(1, "old"), (2, "north"), (3, "north"), (4, "north")]
+    assert len(table.snapshots()) == 2
+
+
+def test_a_cleared_run_replaces_its_rows_among_those_of_others(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    publish(properties, target_of(table), [stage(tmp_path / "a", table, [row(1)])], "monday")
+    publish(properties, target_of(table), [stage(tmp_path / "b", table, [row(2)])], "tuesday")
+    publish(properties, target_of(table), [stage(tmp_path / "c", table, [row(3)])], "monday")
+    assert rows_of(table) == [(2, "north"), (3, "north")]
+    publish(properties, target_of(table), [], "monday")
+    assert rows_of(table) == [(2, "north")]
+
+
+def test_a_run_of_which_rows_were_compacted_is_not_replaced(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    staged = [stage(tmp_path / "a", table, [row(1)])]
+    publish(properties, target_of(table), staged, "monday")
+    table.refresh()
+    table.overwrite(table.scan().to_arrow())  # as a compaction does: the same rows in a file of another name
+    assert publish(properties, target_of(table), staged, "monday")["changed"] is False
+    with pytest.raises(TableError, match="published 1 files that others have since rewritten or deleted"):
+        publish(properties, target_of(table), [stage(tmp_path / "b", table, [row(2)])], "monday")
+    assert rows_of(table) == [(1, "north")]
+
+
+def test_a_run_whose_snapshot_has_expired_is_found_by_its_files(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    staged = [stage(tmp_path / "a", table, [row(1)])]
+    first = publish(properties, target_of(table), staged, "monday")["snapshot"]
+    table.refresh()
+    table.append(pa.table({"id": [2], "region": ["old"]}))
+    table.maintenance.expire_snapshots().by_id(first).commit()
+    assert publish(properties, target_of(table), staged, "monday")["changed"] is False
+    publish(properties, target_of(table), [stage(tmp_path / "b", table, [row(3)])], "monday")
+    assert rows_of(table) == [(2, "old"), (3, "north")]
+
+
+def test_overwriting_leaves_the_runs_rows_alone_and_names_whose_were_replaced(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    publish(properties, target_of(table), [stage(tmp_path / "a", table, [row(1)])], "monday")
+    done = publish(properties, target_of(table, "overwrite"), [stage(tmp_path / "b", table, [row(2)])], "tuesday")
+    assert done["replaced"] == ("dag/monday/job/t",)
+    assert rows_of(table) == [(2, "north")]
+
+
+def test_overwriting_partitions_leaves_the_others_also_for_null_and_empty_texts(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA, partition_spec=BY_REGION)
+    table.append(pa.table({"id": [1, 2, 3, 4], "region": ["north", "", None, "a/b%=c"]}))
+    staged = [
+        stage(tmp_path, table, [row(5, None)], NULL_FOLDER),
+        stage(tmp_path, table, [row(6, "a/b%=c")], "__partition_0=va%2Fb%25%3Dc"),
+        stage(tmp_path, table, [row(7, "")], "__partition_0=v"),
+    ]
+    publish(properties, target_of(table, "overwrite_partitions"), staged, "monday")
+    assert rows_of(table) == sorted([(1, "north"), (7, ""), (5, None), (6, "a/b%=c")], key=str)
+    assert [each["id"] for each in table.scan(row_filter="region = 'a/b%=c'").to_arrow().to_pylist()] == [6]
+    assert table.scan(row_filter="region IS NULL").to_arrow()["id"].to_pylist() == [5]
+
+
+def test_an_append_that_would_be_overwritten_unseen_stops_the_run(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(pa.table({"id": [1], "region": ["old"]}))
+
+    def append_once(step: str, left: list[str] = [""]) -> None:  # noqa: B006
+        if step == "ready" and left:
+            left.pop()
+            catalog.load_table("db.t").append(pa.table({"id": [2], "region": ["new"]}))
+
+    staged = [stage(tmp_path, table, [row(3)])]
+    with pytest.raises(CommitConflictError, match="was committed while this run was about to overwrite, with 1 files"):
+        publish(properties, target_of(table, "overwrite"), staged, "monday", on_step=append_once)
+    assert rows_of(table) == [(1, "old"), (2, "new")]
+    publish(properties, target_of(table, "overwrite"), staged, "monday")
+    assert rows_of(table) == [(3, "north")]
+
+
+def test_files_that_are_not_as_their_manifest_says_are_not_published(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    staged = stage(tmp_path, table, [row(1)])
+    with pytest.raises(DamagedFileError, match=f"{staged.bytes} bytes, its manifest says {staged.bytes + 1}"):
+        publish(properties, target_of(table), [replace(staged, bytes=staged.bytes + 1)], "monday")
+    Path(str(staged.source)).unlink()
+    with pytest.raises(MissingFileError, match="its manifest lists it: clear the subtask that wrote it"):
+        publish(properties, target_of(table), [staged], "monday")
+    assert rows_of(table) == []
+
+
+def test_a_table_that_changed_its_partitions_or_was_made_anew_is_refused(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    target, staged = target_of(table), [stage(tmp_path, table, [row(1)])]
+    with table.update_spec() as update:
+        update.add_identity("region")
+    with pytest.raises(TableError, match="is partitioned in another way since this run was planned"):
+        publish(properties, target, staged, "monday")
+    catalog.drop_table("db.t")
+    catalog.create_table("db.t", SCHEMA)
+    with pytest.raises(TableError, match="was made anew since this run was planned"):
+        publish(properties, target, staged, "monday")
+
+
+def test_null_in_a_required_column_is_not_published(catalog: Any, properties: dict[str, str], tmp_path: Path) -> None:
+    table = catalog.create_table("db.t", Schema(NestedField(1, "id", LongType(), required=True)))
+    loose = catalog.create_table("db.loose", Schema(NestedField(1, "id", LongType())))
+    staged = stage(tmp_path, loose, [{"id": None}])
+    with pytest.raises(TableError, match=r"column 'id' is required, and .* has rows in which it is NULL"):
+        publish(properties, target_of(table), [staged], "monday")
+
+
+def test_lists_are_read_by_the_librarys_reader_although_spark_writes_no_ids_in_them(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    tags = NestedField(2, "tags", ListType(3, StringType(), element_required=False))
+    table = catalog.create_table("db.t", Schema(NestedField(1, "id", LongType()), tags))
+    publish(properties, target_of(table), [stage(tmp_path, table, [{"id": 1, "tags": ["a"]}])], "monday")
+    table.refresh()
+    mapping = json.loads(table.properties["schema.name-mapping.default"])
+    assert [entry["names"] for entry in mapping] == [["id"], ["tags"]]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[int]:
+    with running_postgres() as port:
+        yield port
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.cluster)])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """A catalog that several publish to at once."""
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    if request.param == "postgresql":
+        uri = f"postgresql+psycopg2://airflow@127.0.0.1:{request.getfixturevalue('postgres')}/postgres"
+    return {"type": "sql", "uri": uri, "warehouse": f"file://{tmp_path}/warehouse"}
+
+
+def test_eight_runs_that_publish_at_once_are_each_in_the_table_once(shared: dict[str, str], tmp_path: Path) -> None:
+    catalog = load_catalog("lake", **shared)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA)
+    target, seen = target_of(table), []
+
+    def run(number: int) -> None:
+        rows = [row(number % 8)]  # every run is tried by two at once, too
+        staged = [stage(tmp_path / f"{number}-{each}", table, rows) for each in range(3)]
+        publish(shared, target, staged, f"run-{number % 8}")
+
+    def look() -> None:
+        reader = load_catalog("lake", **shared)
+        while len(seen) < 50:
+            found = reader.load_table("db.t").scan().to_arrow()["id"].to_pylist()
+            seen.append(Counter(found))
+        reader.close()
+
+    with ThreadPoolExecutor(17) as pool:
+        looking = pool.submit(look)
+        for done in [pool.submit(run, number) for number in range(16)]:
+            done.result(timeout=300)
+        looking.result(timeout=300)
+    table.refresh()
+    assert Counter(table.scan().to_arrow()["id"].to_pylist()) == dict.fromkeys(range(8), 3)
+    runs = [snapshot.summary[RUN_PROPERTY] for snapshot in table.snapshots()]
+    assert sorted(runs) == [f"dag/run-{number}/job/t" for number in range(8)]
+    for snapshot in table.snapshots():
+        whole = Counter(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()["id"].to_pylist())
+        assert set(whole.values()) == {3}
+    assert all(set(counts.values()) <= {3} for counts in seen)
+    catalog.destroy_tables()
+    catalog.close()
+
+
+CALLS: list[tuple[Any, str]] = [
+    (SqlCatalog, "load_table"),
+    (SqlCatalog, "commit_table"),
+    (PyArrowFile, "create"),
+    (PyArrowFile, "open"),
+]
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, kill_at: int, *, after: bool) -> list[str]:
+    """Every call to the catalog and to storage is counted; the one of this number kills, before or after it is done."""
+    made: list[str] = []
+
+    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            made.append(name)
+            if len(made) == kill_at and not after:
+                raise Killed
+            mine = len(made)
+            result = real(*arguments, **options)
+            if mine == kill_at and after:
+                raise Killed
+            return result
+
+        return call
+
+    for owner, name in CALLS:
+        monkeypatch.setattr(owner, name, counted(name, getattr(owner, name)))
+    return made
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_run_that_is_killed_at_any_call_and_tried_again_is_in_the_table_once(
+    catalog: Any, properties: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any, after: bool
+) -> None:
+    tried = 0
+    for kill_at in range(1, 100):
+        name = f"db.t{kill_at}"
+        table = catalog.create_table(name, SCHEMA)
+        table.append(pa.table({"id": [1], "region": ["old"]}))
+        target = replace(target_of(table, mode), table=f"lake.{name}")
+        staged = [stage(tmp_path / name, table, [row(2)]), stage(tmp_path / name, table, [row(3)])]
+        with monkeypatch.context() as patch:
+            made = count_calls(patch, kill_at, after=after)
+            try:
+                publish(properties, target, staged, "monday")
+            except Killed:
+                tried += 1
+        done = publish(properties, target, staged, "monday")
+        kept = [(1, "old")] if mode == "append" else []
+        assert rows_of(table) == [*kept, (2, "north"), (3, "north")], f"killed at call {kill_at} ({made[-1]})"
+        assert done["snapshot"] == table.current_snapshot().snapshot_id
+        if len(made) < kill_at:
+            break
+    assert tried > 10
