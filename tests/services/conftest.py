@@ -53,6 +53,11 @@ def logged_spark(folder: Path) -> dict[str, str]:
     return {"AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(connection)}
 
 
+def lake_properties(folder: Path) -> dict[str, str]:
+    """The Iceberg catalog of the connection `lake`."""
+    return {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"file://{folder}/lake"}
+
+
 @pytest.fixture(scope="session")
 def days() -> tuple[date, ...]:
     """Days with generated orders: small, middle, large with a hot customer."""
@@ -80,6 +85,7 @@ def airflow(folder: Path, standalone: Standalone) -> Iterator[AirflowServices]:
     environment = example_environment(folder, TARGET_BYTES) | SETTINGS | logged_spark(folder / "spark-events")
     environment["AIRFLOW_CONN_STANDALONE"] = standalone.connection
     environment["AIRFLOW_CONN_RUN_SPARK"] = RUN_CONNECTION
+    environment["AIRFLOW_CONN_LAKE"] = json.dumps({"conn_type": "iceberg", "extra": lake_properties(folder)})
     with AirflowServices(folder / "airflow", folder / "dags", env=environment) as services:
         yield services
     if (folder / "exchange").exists():  # some tests run nothing on Spark

@@ -68,7 +68,7 @@ def publish_sink(
         CommitError: see `publish`.
     """
     if sink.files is None:
-        raise ValueError(f"sink of {sink.vertex}: the plan has a table for it, and no files")
+        raise ValueError(f"sink of {sink.vertex}: the plan has no folder for it")
     publication = publish(
         open_path(sink.files.path),
         staged_of(folder, region, sink),

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
 
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
@@ -16,10 +18,20 @@ from airflow_abs.tables.iceberg.target import read_target
 from airflow_abs.tables.publication import publish_staged
 
 NAME = "lake.db.t"
+SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "region", StringType()))
 
 
 def target_of(table: Any, mode: TableMode = "append") -> TargetTable:
     return read_target(NAME, table, conn_id="lake", mode=mode)
+
+
+def rows_of(table: Any) -> list[tuple[int, str | None]]:
+    table.refresh()
+    return sorted(((row["id"], row["region"]) for row in table.scan().to_arrow().to_pylist()), key=str)
+
+
+def row(number: int, region: str | None = "north") -> dict[str, Any]:
+    return {"id": number, "region": region}
 
 
 def stage(folder: Path, table: Any, rows: Iterable[Mapping[str, Any]], partition: str = "") -> StagedFile:

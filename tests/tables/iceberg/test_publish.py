@@ -1,10 +1,10 @@
-"""A run's rows are in the table once: repeated, cleared, overtaken, killed anywhere, or eight at a time."""
+"""A run's rows are in the table once: repeated, cleared, overtaken, or eight at a time."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.io.pyarrow import PyArrowFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -24,24 +22,10 @@ from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, M
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.iceberg.publish import RUN_PROPERTY
 from tests.tables.iceberg.postgres import running_postgres
-from tests.tables.iceberg.staging import publish, stage, target_of
+from tests.tables.iceberg.staging import SCHEMA, publish, row, rows_of, stage, target_of
 
-SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "region", StringType()))
 BY_REGION = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "region"))
 NULL_FOLDER = "__partition_0=__HIVE_DEFAULT_PARTITION__"
-
-
-class Killed(BaseException):
-    """As if the process were gone."""
-
-
-def rows_of(table: Any) -> list[tuple[int, str | None]]:
-    table.refresh()
-    return sorted(((row["id"], row["region"]) for row in table.scan().to_arrow().to_pylist()), key=str)
-
-
-def row(number: int, region: str | None = "north") -> dict[str, Any]:
-    return {"id": number, "region": region}
 
 
 def test_a_run_is_one_snapshot_and_a_repetition_none(catalog: Any, properties: dict[str, str], tmp_path: Path) -> None:
@@ -246,60 +230,3 @@ def test_eight_runs_that_publish_at_once_are_each_in_the_table_once(shared: dict
     assert all(set(counts.values()) <= {3} for counts in seen)
     catalog.destroy_tables()
     catalog.close()
-
-
-CALLS: list[tuple[Any, str]] = [
-    (SqlCatalog, "load_table"),
-    (SqlCatalog, "commit_table"),
-    (PyArrowFile, "create"),
-    (PyArrowFile, "open"),
-]
-
-
-def count_calls(monkeypatch: pytest.MonkeyPatch, kill_at: int, *, after: bool) -> list[str]:
-    """Every call to the catalog and to storage is counted; the one of this number kills, before or after it is done."""
-    made: list[str] = []
-
-    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            made.append(name)
-            if len(made) == kill_at and not after:
-                raise Killed
-            mine = len(made)
-            result = real(*arguments, **options)
-            if mine == kill_at and after:
-                raise Killed
-            return result
-
-        return call
-
-    for owner, name in CALLS:
-        monkeypatch.setattr(owner, name, counted(name, getattr(owner, name)))
-    return made
-
-
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_a_run_that_is_killed_at_any_call_and_tried_again_is_in_the_table_once(
-    catalog: Any, properties: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Any, after: bool
-) -> None:
-    tried = 0
-    for kill_at in range(1, 100):
-        name = f"db.t{kill_at}"
-        table = catalog.create_table(name, SCHEMA)
-        table.append(pa.table({"id": [1], "region": ["old"]}))
-        target = replace(target_of(table, mode), table=f"lake.{name}")
-        staged = [stage(tmp_path / name, table, [row(2)]), stage(tmp_path / name, table, [row(3)])]
-        with monkeypatch.context() as patch:
-            made = count_calls(patch, kill_at, after=after)
-            try:
-                publish(properties, target, staged, "monday")
-            except Killed:
-                tried += 1
-        done = publish(properties, target, staged, "monday")
-        kept = [(1, "old")] if mode == "append" else []
-        assert rows_of(table) == [*kept, (2, "north"), (3, "north")], f"killed at call {kill_at} ({made[-1]})"
-        assert done["snapshot"] == table.current_snapshot().snapshot_id
-        if len(made) < kill_at:
-            break
-    assert tried > 10
