@@ -8,11 +8,13 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from airflow.sdk import Asset
 
 from airflow_abs import Files, IcebergTable
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.tables.declared import pin_sources, read_declared
 from airflow_abs.tables.source import Pin
+from airflow_abs.task_groups.author_arguments import sink_asset
 
 PIN = Pin("{}", PinnedTable("lake.db.t", "snapshot 7", "parquet", "{}", 0, 0, 0, 0), ())
 
@@ -36,6 +38,7 @@ class SlowTable:
     [
         Files("/lake/orders", schema="id BIGINT"),
         IcebergTable("lake.db.t", snapshot="{{ params.snapshot }}", where="a = 1"),
+        IcebergTable("lake.db.t", mode="overwrite", sort_by=["a"], files=2),  # type: ignore[arg-type]
     ],
 )
 def test_a_declared_source_comes_back_from_json(source: Any) -> None:
@@ -45,6 +48,20 @@ def test_a_declared_source_comes_back_from_json(source: Any) -> None:
 def test_a_table_needs_a_catalog_and_a_namespace() -> None:
     with pytest.raises(ValueError, match=r"IcebergTable\('orders'\): expected catalog\.namespace\.table"):
         IcebergTable("orders")
+
+
+def test_what_a_sink_cannot_be_told_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"IcebergTable\('lake\.db\.t'\): mode is 'error'; expected one of append"):
+        IcebergTable("lake.db.t", mode="error")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"IcebergTable\('lake\.db\.t'\): sort_by is 'day'; expected a list"):
+        IcebergTable("lake.db.t", sort_by="day")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"IcebergTable\('lake\.db\.t'\): files is 0; expected a number"):
+        IcebergTable("lake.db.t", files=0)
+
+
+def test_a_tables_asset_is_its_name_if_that_is_known_before_the_run() -> None:
+    assert sink_asset(IcebergTable("lake.db.t")) == Asset("x-iceberg://lake/db.t")
+    assert sink_asset(IcebergTable("lake.db.{{ params.table }}")) is None
 
 
 def test_tables_are_asked_side_by_side_and_files_stay_as_they_are() -> None:

@@ -22,6 +22,7 @@ from pyiceberg.types import (
     BooleanType,
     DateType,
     DecimalType,
+    FixedType,
     IcebergType,
     IntegerType,
     ListType,
@@ -71,7 +72,7 @@ def read_target(name: str, table: Table, *, conn_id: str, mode: TableMode) -> Ta
             "2. Publish to a table of version 2"
         )
     schema, spec = table.schema(), table.spec()
-    _check_required(name, schema.fields)
+    _check_fields(name, schema.fields)
     partitions = tuple(
         _partition(name, schema.find_field(field.source_id), field, number)
         for number, field in enumerate(spec.fields)
@@ -96,17 +97,23 @@ def read_target(name: str, table: Table, *, conn_id: str, mode: TableMode) -> Ta
     )
 
 
-def _check_required(name: str, fields: tuple[NestedField, ...], *, top: bool = True) -> None:
-    """Counts of NULLs are known of the values in a file, not of the structs and lists around them."""
+def _check_fields(name: str, fields: tuple[NestedField, ...], *, top: bool = True) -> None:
+    """Counts of NULLs are known of the values in a file, not of the structs and lists around them; and Spark has no
+    bytes of a fixed length."""
     for field in fields:
         kind = field.field_type
+        if isinstance(kind, FixedType):
+            raise TableError(
+                f"table {name}: column {field.name!r} is of type {kind}, which Spark does not write; publish to a "
+                "table in which it is binary"
+            )
         if field.required and (not top or isinstance(kind, StructType | ListType | MapType)):
             raise TableError(
                 f"table {name}: column {field.name!r} ({kind}) is required, which is seen to only for columns that are "
                 "no structs, lists or maps, and not for fields in them; make it optional"
             )
         if isinstance(kind, StructType):
-            _check_required(name, kind.fields, top=False)
+            _check_fields(name, kind.fields, top=False)
 
 
 def _partition(name: str, column: NestedField, field: PartitionField, number: int) -> TargetPartition:

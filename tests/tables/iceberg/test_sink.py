@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow.sdk import DAG
+from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -26,7 +27,7 @@ from pyiceberg.transforms import (
     TruncateTransform,
     YearTransform,
 )
-from pyiceberg.types import DoubleType, LongType, StringType
+from pyiceberg.types import DoubleType, FixedType, LongType, NestedField, StringType, StructType
 from pyiceberg.utils.datetime import date_to_days, datetime_to_micros
 from pyspark.sql.functions import expr
 
@@ -262,6 +263,24 @@ def test_partitions_that_spark_cannot_compute_are_refused_in_plan(catalog: Any, 
     with catalog.create_table("db.t", COLUMNS).update_spec() as update:
         update.add_field("id", BucketTransform(8), "b")
     with pytest.raises(TableError, match=re.escape("is partitioned by bucket[8] of 'id' (long), which Spark cannot")):
+        publish()
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (NestedField(1, "id", FixedType(4)), "column 'id' is of type fixed[4], which Spark does not write"),
+        (
+            NestedField(1, "s", StructType(NestedField(2, "x", LongType(), required=True))),
+            "column 'x' (long) is required",
+        ),
+    ],
+)
+def test_columns_that_cannot_be_seen_to_are_refused_in_plan(
+    catalog: Any, publish: Publish, field: NestedField, message: str
+) -> None:
+    catalog.create_table("db.t", Schema(field))
+    with pytest.raises(TableError, match=re.escape(message)):
         publish()
 
 
