@@ -275,12 +275,13 @@ class _Rendering:
         ]
         tasks = list(zip((self.decide[home] for home in homes), ends, strict=True))
         resolve_order(list(self.declared.values()), tasks, self.plan)
-        self._tolerate_skipped()
+        if self.server is None:  # no task that directly follows a setup may have another trigger rule
+            self._tolerate_skipped()
 
     def _tolerate_skipped(self) -> None:
         """Let `plan` skip what runs inside other regions.
 
-        Not in front of an author's own task, nor behind it: that may be skipped, too, and the vertices with it.
+        Not behind an author's own task: that may be skipped, too, and the vertices with it.
         """
         own = {task.task_id for task in self.others}
         alone = {name for name, decide in self.decide.items() if decide.upstream_task_ids <= own}

@@ -19,7 +19,7 @@ TOTALS = [(0, 1683), (1, 1617), (2, 1650)]
 
 @pytest.fixture(scope="module")
 def numbers(folder: Path) -> None:
-    lake = folder / "data" / "few_numbers"
+    lake = folder / "data" / "numbers_of_one_day"
     lake.mkdir(parents=True, exist_ok=True)
     duckdb.sql(f"COPY (SELECT range AS number FROM range(100)) TO '{lake}/part.parquet'")
 

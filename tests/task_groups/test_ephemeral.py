@@ -36,6 +36,7 @@ def test_whatever_talks_to_spark_waits_for_the_server_and_all_of_it_is_before_it
     assert start.downstream_task_ids == talking | {"revenue.stop_server"}
     decided = {"revenue.orders.decide", "revenue.total.decide"}
     assert stop.upstream_task_ids == talking | decided | {"revenue.total.commit", "revenue.start_server"}
+    dag.validate_setup_teardown()  # as Airflow does when it reads the file
     # No teardown of the setup: it comes also when that has failed.
     release = dag.get_task("revenue.release")
     assert release.is_teardown

@@ -25,7 +25,7 @@ def not_today() -> None:
 for dag_id, durable in (("kept_inside", None), ("kept_inside_in_part", True), ("kept_inside_not_today", None)):
     with DAG(dag_id, schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")):
         with AdaptiveSparkJob("job", durability="auto"):
-            numbers = AdaptiveSparkOperator(task_id="numbers", source=Files(f"{LAKE}/few_numbers"))
+            numbers = AdaptiveSparkOperator(task_id="numbers", source=Files(f"{LAKE}/numbers_of_one_day"))
             if dag_id == "kept_inside_not_today":
                 not_today() >> numbers
             digits = AdaptiveSparkOperator(task_id="digits", inputs={"numbers": numbers.rebalance()}, sql=EACH)
