@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from airflow_abs.exchange.publish.target_table import TargetTable
 
 _COPIES_AT_ONCE = 8
+_COPIED_AT_ONCE = 1 << 20
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -121,12 +122,13 @@ def make_data_files(table: Table, target: TargetTable, staged: Sequence[StagedFi
 def _copy(table: Table, staged: StagedFile, path: str) -> None:
     source = locate(staged.source)
     try:
-        with source.fs.open(source.path, "rb") as stream, table.io.new_output(path).create() as output:
-            shutil.copyfileobj(stream, output, 1 << 20)
+        stream = source.fs.open(source.path, "rb")
     except FileNotFoundError as error:
         raise MissingFileError(
             f"{source}: no such file; its manifest lists it: clear the subtask that wrote it", path=str(source)
         ) from error
+    with stream, table.io.new_output(path).create() as output:
+        shutil.copyfileobj(stream, output, _COPIED_AT_ONCE)
     if (found := len(table.io.new_input(path))) != staged.bytes:
         raise DamagedFileError(
             f"{source}: {found} bytes, its manifest says {staged.bytes}; clear the subtask that wrote it",

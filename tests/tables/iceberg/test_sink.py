@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from pyspark.sql.functions import expr
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, IcebergTable
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.sinks import publish_region
 from airflow_abs.hooks.catalogs import catalog_properties
 from airflow_abs.tables.declared import find_targets
 from airflow_abs.tables.errors import TableError
@@ -58,6 +60,8 @@ COLUMNS = pa.schema(
         ("who", pa.struct([("name", pa.string()), ("age", pa.int32())])),
         ("tags", pa.list_(pa.string())),
         ("more", pa.map_(pa.string(), pa.int64())),
+        ("my col", pa.int64()),
+        ("a.b`c", pa.string()),
     ]
 )
 REGIONS = ["north", "", None, "a/b=c%", "ünï", "__HIVE", "x" * 60]
@@ -77,6 +81,8 @@ def row(number: int) -> dict[str, Any]:
         "who": None if number % 3 == 0 else {"name": f"n{number}", "age": number},
         "tags": [] if number % 2 else ["a", None, str(number)],
         "more": [(str(number), number)],
+        "my col": number,
+        "a.b`c": str(number),
     }
 
 
@@ -120,11 +126,9 @@ def publish(
         shutil.rmtree(tmp_path / "exchange" / "tables" / f"{run}-{parallelism}", ignore_errors=True)  # a cleared run
         spread = planned.at_parallelism(f"{run}-{parallelism}", parallelism)
         assert asyncio.run(spread.run_regions()) == {}
-        return [
-            publish_to_table(spread.folder, region.name, sink, catalog_properties)
-            for region in spread.plan.regions
-            for sink in region.sinks
-        ]
+        to_table = partial(publish_to_table, connect=catalog_properties)
+        (region,) = spread.plan.regions
+        return list(publish_region(spread.folder, spread.plan, region.name, Path, to_table).values())
 
     return publish
 
