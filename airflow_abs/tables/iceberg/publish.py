@@ -85,7 +85,7 @@ class SnapshotPublication:
         for number in range(_TRIES):
             table = self.load()
             self._check_table(table)
-            head = _Head(table, self.target.table)
+            head = _Head(table)
             if (done := self._find_done(head)) is not None:
                 return done
             if number and self.target.mode != "append":
@@ -194,9 +194,8 @@ class SnapshotPublication:
 class _Head:
     """A table's current snapshot and those that it came from."""
 
-    def __init__(self, table: Table, name: str) -> None:
+    def __init__(self, table: Table) -> None:
         self._table = table
-        self._name = name
         self._files: list[DataFile] | None = None
         self.current = table.current_snapshot()
         self.ancestors = list(_ancestors(table))
