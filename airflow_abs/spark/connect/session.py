@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 # pyspark logs every error on a column with its whole Java stack, besides raising it.
 _ERROR_LOGGER = "DataFrameQueryContextLogger"
+# A server that is not there refuses at once; one that collects garbage, or has all its cores busy, answers late.
+_ANSWER_SECONDS = 20.0
 # Waits of 0.1, 0.2, ... 2 s: a server that goes away is given up after some 10 s, not pyspark's ten minutes.
 _RETRIES = {"max_retries": 8, "initial_backoff": 100, "backoff_multiplier": 2.0, "max_backoff": 2000, "jitter": 0}
 
@@ -34,11 +36,11 @@ def open_session(
     Without `session_id` a new one. Within the block pyspark's functions work without a JVM.
 
     Raises:
-        ConnectServerUnreachableError: nothing answers (within seconds).
+        ConnectServerUnreachableError: nothing is there (within a second), or it does not answer (for 20 s).
         ConnectAccessDeniedError: the token is refused.
         VersionMismatchError: server and client are different releases.
     """
-    check_versions(probe_blocking(endpoint), client_version())
+    check_versions(probe_blocking(endpoint, timeout=_ANSWER_SECONDS), client_version())
     with _connect_mode():
         session = _create(endpoint, session_id, config or {})
         try:

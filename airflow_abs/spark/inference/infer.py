@@ -190,7 +190,8 @@ class _Search:
         if divided or any(self.graph.vertex(name).has_source for name in self.region.vertices):
             yield frozenset(broadcast)
             return
-        for edge in sorted(broadcast, key=lambda edge: sizes.get(edge) or math.inf, reverse=True):
+        in_order = [edge for edge in self.edges if edge in broadcast]
+        for edge in sorted(in_order, key=lambda edge: sizes.get(edge) or math.inf, reverse=True):
             yield frozenset(broadcast - {edge})
 
     def _attempt(self, broadcast: Collection[JobEdge]) -> tuple[Choice | None, list[Failure]]:
