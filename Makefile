@@ -36,8 +36,9 @@ test-faults: $(READY) java ## 100 seeded faults on real services and 200 on an S
 test-model: $(READY) ## 100,000 schedules of publishers, readers and gc, and all of the small ones (MODEL_ARGS="--schedules 5000")
 	$(BIN)/python -m tests.model --all $(MODEL_ARGS)
 
-test-proof: $(READY) java ## the corpus of transforms at 1, 2 and 7 subtasks, and 20,000 compositions (hours); the short part is in `make test`
-	AIRFLOW_ABS_CORPUS_AT=1,2,7 AIRFLOW_ABS_COMPOSITIONS=20000 $(BIN)/pytest tests/proof -o timeout=0 $(TEST_ARGS)
+test-proof: $(READY) java ## the corpus at 1, 2 and 7 subtasks, with and without edges, TPC-H and TPC-DS, 20,000 compositions (hours); the short part is in `make test`
+	AIRFLOW_ABS_CORPUS_AT=1,2,7 AIRFLOW_ABS_CORPUS_WITHOUT_EDGES=all AIRFLOW_ABS_QUERIES_AT=1,3,8 AIRFLOW_ABS_COMPOSITIONS=20000 \
+		$(BIN)/pytest tests/proof -o timeout=0 $(TEST_ARGS)
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .

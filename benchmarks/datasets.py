@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-from airflow_abs.demo.generate import _find_tpchgen
+from airflow_abs.demo.generate import find_tpchgen
 from airflow_abs.demo.oracle import Verdict, compare
 from benchmarks.workloads import Workload
 
@@ -78,7 +78,7 @@ def _make_tpch(folder: Path, scale: float) -> Path:
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)
         tables = ",".join(TPCH_TABLES)
-        command = [_find_tpchgen(), "parquet", "--scale-factor", f"{scale:f}", "--tables", tables]
+        command = [find_tpchgen(), "parquet", "--scale-factor", f"{scale:f}", "--tables", tables]
         subprocess.run([*command, "--output-dir", str(making), "--quiet"], check=True)
         making.rename(folder)
     return folder

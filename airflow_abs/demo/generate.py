@@ -158,7 +158,7 @@ def _tpch_tables(spec: DataSpec, report: Report) -> Iterator[DuckDBPyConnection]
 
 
 def _run_tpchgen(scale: float, folder: Path) -> None:
-    program = _find_tpchgen()
+    program = find_tpchgen()
     tables = "orders,customer,nation,region"
     done = subprocess.run(
         [
@@ -181,7 +181,12 @@ def _run_tpchgen(scale: float, folder: Path) -> None:
         raise RuntimeError(f"generate: {program} ended with status {done.returncode}: {said}")
 
 
-def _find_tpchgen() -> str:
+def find_tpchgen() -> str:
+    """The path of the program.
+
+    Raises:
+        FileNotFoundError: it is not installed.
+    """
     # The environment's own program first: the console script may run without the environment being activated.
     beside = Path(sys.executable).with_name("tpchgen-cli")
     program = str(beside) if beside.exists() else shutil.which("tpchgen-cli")

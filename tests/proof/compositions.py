@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from airflow_abs.core.graph.partitioning import Partitioning
@@ -58,6 +59,11 @@ def _pick(frame: Any, number: int) -> str:
     return str(frame.columns[number % len(frame.columns)])
 
 
+def _new(frame: Any, name: str) -> str:
+    """The name with a number, which no column has."""
+    return next(f"{name}{number}" for number in count() if f"{name}{number}" not in frame.columns)
+
+
 def _keys(frame: Any, first: int, second: int) -> list[str]:
     """One column, or two."""
     return list(dict.fromkeys([_pick(frame, first), _pick(frame, second)][: 1 + first % 2]))
@@ -75,7 +81,7 @@ def _derive(frame: Any, right: Any, first: int, second: int) -> Any:
 
     name, column = _pick(frame, first), F.col(_pick(frame, first))
     made = [column, F.coalesce(column.cast("string"), F.lit("-")), F.length(column.cast("string"))][second % 3]
-    return frame.withColumn(name if second % 2 else f"x{len(frame.columns)}", made)
+    return frame.withColumn(name if second % 2 else _new(frame, "x"), made)
 
 
 def _swap(frame: Any, right: Any, first: int, second: int) -> Any:
@@ -89,7 +95,7 @@ def _group(frame: Any, right: Any, first: int, second: int) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
     return frame.groupBy(*_keys(frame, first, second)).agg(
-        F.count(F.lit(1)).alias(f"n{len(frame.columns)}"), F.max(_pick(frame, second)).alias(f"m{len(frame.columns)}")
+        F.count(F.lit(1)).alias(_new(frame, "n")), F.max(_pick(frame, second)).alias(_new(frame, "m"))
     )
 
 
@@ -103,7 +109,7 @@ def _window(frame: Any, right: Any, first: int, second: int) -> Any:
 
     window = Window.partitionBy(*_keys(frame, first, second))
     made = F.count(F.lit(1)).over(window) if second % 2 else F.rank().over(window.orderBy(*frame.columns))
-    return frame.withColumn(f"r{len(frame.columns)}", made)
+    return frame.withColumn(_new(frame, "r"), made)
 
 
 def _all(frame: Any, right: Any, first: int, second: int) -> Any:
@@ -119,15 +125,14 @@ def _limit(frame: Any, right: Any, first: int, second: int) -> Any:
 def _explode(frame: Any, right: Any, first: int, second: int) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
-    return frame.withColumn(f"e{len(frame.columns)}", F.explode(F.sequence(F.lit(0), F.lit(first % 3))))
+    return frame.withColumn(_new(frame, "e"), F.explode(F.sequence(F.lit(0), F.lit(first % 3))))
 
 
 def _join(frame: Any, right: Any, first: int, second: int) -> Any:
     """With the other table under names of its own, by one pair of columns or two."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    number = len(frame.columns)
-    other = right.toDF(*(f"{name}{number}" for name in right.columns))
+    other = right.toDF(*(_new(frame, name) for name in right.columns))
     if first % 3 == 2:
         other = F.broadcast(other)
     condition = F.col(_pick(frame, first)).cast("string") == F.col(_pick(other, second)).cast("string")
@@ -141,8 +146,9 @@ def _join(frame: Any, right: Any, first: int, second: int) -> Any:
 def _semi_join(frame: Any, right: Any, first: int, second: int) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
-    other = right.select(F.col(_pick(right, second)).alias("other"))
-    return frame.join(other, F.col(_pick(frame, first)) == F.col("other"), "semi")
+    name = _new(frame, "other")
+    other = right.select(F.col(_pick(right, second)).alias(name))
+    return frame.join(other, F.col(_pick(frame, first)) == F.col(name), "semi")
 
 
 def _union(frame: Any, right: Any, first: int, second: int) -> Any:
@@ -170,8 +176,8 @@ def _lookup(frame: Any, right: Any, first: int, second: int) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
     key = _pick(right, second)
-    name = f"k{len(frame.columns)}"
-    other = right.groupBy(F.col(key).alias(name)).agg(F.count(F.lit(1)).alias(f"{name}n"))
+    name = _new(frame, "k")
+    other = right.groupBy(F.col(key).alias(name)).agg(F.count(F.lit(1)).alias(_new(frame, "kn")))
     return frame.join(other, F.col(_pick(frame, first)) == F.col(name), KINDS[first % 2])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_abs.core.graph.job_graph import JobEdge
@@ -65,6 +65,14 @@ class Entry:
             for name, entry in self.inputs.items()
             if entry.partitioning is not None
         ]
+
+    def without_edges(self) -> Entry:
+        """The same, with inputs that do not say how their rows reach it."""
+        unsaid = {
+            name: each if each.partitioning is None else Input(each.table, Partitioning.INFERRED)
+            for name, each in self.inputs.items()
+        }
+        return replace(self, inputs=unsaid)
 
     @property
     def source(self) -> str | None:

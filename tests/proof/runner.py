@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.session import open_session
+from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.proof import prove_vertices
 from airflow_abs.spark.run.release import release_sessions
 from airflow_abs.testing.job_run import JobRun
@@ -70,16 +71,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The tables as files, and a server."""
+    """The tables as files, and a server. `spark_conf` is that of every vertex."""
 
     endpoint: ConnectEndpoint
     folder: Path
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def prepare(cls, endpoint: ConnectEndpoint, folder: Path) -> Bench:
+    def prepare(cls, endpoint: ConnectEndpoint, folder: Path, spark_conf: Mapping[str, str] | None = None) -> Bench:
         for name, table in build_tables().items():
             write_table(table, folder / "tables" / name)
-        return cls(endpoint, folder)
+        return cls(endpoint, folder, spark_conf or {})
 
     def files(self, table: str) -> Files:
         return Files(str(self.folder / "tables" / table))
@@ -91,7 +93,7 @@ class Bench:
             return entry.transform(**frames).toArrow()
 
     def judge(self, entry: Entry) -> None:
-        """Compile and prove the entry alone.
+        """Compile the entry alone, infer its edges if they are not said, and prove it.
 
         Raises:
             JobGraphError: it is refused.
@@ -99,13 +101,17 @@ class Bench:
         graph, programs = self._declare([entry])
         with open_session(self.endpoint) as session:
             compiled = compile_vertices(session, graph, programs)
-            prove_vertices(session, graph, compiled, min_parallelism=entry.min_parallelism)
+            inferred = infer_edges(session, graph, compiled, self._bytes_of, min_parallelism=entry.min_parallelism)
+            prove_vertices(session, inferred.graph, inferred.compiled, min_parallelism=entry.min_parallelism)
 
     def plan(self, run_id: str, entries: Sequence[Entry]) -> JobRun:
         """One job of all these entries, each a vertex that nobody reads."""
         graph, programs = self._declare(entries)
         folder = JobFolder(self.folder / "exchange", "proof", run_id, "corpus")
         return JobRun.planned(self.endpoint, folder, graph, programs, OPTIONS)
+
+    def _bytes_of(self, table: str) -> int:
+        return sum(file.stat().st_size for file in (self.folder / "tables" / table).iterdir())
 
     def _declare(self, entries: Sequence[Entry]) -> tuple[JobGraph, dict[str, VertexProgram]]:
         tables = sorted({each.table for entry in entries for each in entry.inputs.values() if each.partitioning})
@@ -116,7 +122,7 @@ class Bench:
         programs = {name: VertexProgram(name, None, {}, self.files(name)) for name in tables}
         for entry in entries:
             files = self.files(entry.source) if entry.source is not None else None
-            programs[entry.name] = VertexProgram(entry.name, _named(entry), {}, files)
+            programs[entry.name] = VertexProgram(entry.name, _named(entry), {}, files, spark_conf=self.spark_conf)
         return graph, programs
 
 

@@ -51,16 +51,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", choices=FAMILIES, action="append", help="only this module of the corpus")
     parser.add_argument("--at", default=",".join(map(str, PARALLELISMS)), help="numbers of subtasks")
+    parser.add_argument("--without-edges", action="store_true", help="only safe entries, with all edges inferred")
+    parser.add_argument("--never-broadcast", action="store_true", help="as if no table were small")
     parser.add_argument("--refusals", action="store_true", help="show the messages of right refusals, too")
     arguments = parser.parse_args()
     entries = read_corpus(tuple(arguments.family or FAMILIES))
+    if arguments.without_edges:
+        entries = [entry.without_edges() for entry in entries if entry.safe]
+    conf = {"spark.sql.autoBroadcastJoinThreshold": "-1"} if arguments.never_broadcast else {}
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="corpus-") as name:
         folder = Path(name)
         folder.chmod(0o700)
         settings = EmbeddedSettings(cores=2, driver_memory="1500m", conf=(("spark.sql.shuffle.partitions", "4"),))
         try:
-            bench = Bench.prepare(ensure_embedded_server(folder / "server", settings=settings), folder)
+            bench = Bench.prepare(ensure_embedded_server(folder / "server", settings=settings), folder, conf)
             verdicts = run_corpus(bench, entries, [int(number) for number in arguments.at.split(",")])
         finally:
             stop_embedded_server(folder / "server")

@@ -24,6 +24,10 @@ pytestmark = [
 ]
 
 AT = [int(each) for each in os.environ.get("AIRFLOW_ABS_CORPUS_AT", "").split(",") if each] or PARALLELISMS[-1:]
+WITHOUT_EDGES = FAMILIES if os.environ.get("AIRFLOW_ABS_CORPUS_WITHOUT_EDGES") == "all" else ("joins",)
+"""Families that are tried without edges, too; all of them with `make test-proof`."""
+MOSTLY = 0.8
+"""A search that finds no edges is never wrong, and its test would be none."""
 REMEDIES = (
     "hash(",
     "broadcast()",
@@ -36,12 +40,21 @@ REMEDIES = (
     "give it to ",
     "hand the DataFrame",
     "expected ",
+    "Cut it there",
 )
 """Every refusal says what to write."""
 
 
 def names(verdicts: list[Verdict], outcome: Outcome) -> set[str]:
     return {verdict.entry.name for verdict in verdicts if verdict.outcome is outcome}
+
+
+def assert_in_our_words(verdicts: list[Verdict]) -> None:
+    """Refusals name the vertex and say what to write."""
+    for verdict in verdicts:
+        if verdict.outcome in (Outcome.REFUSED, Outcome.NEEDLESS):
+            assert f"vertex {verdict.entry.name!r}" in verdict.detail
+            assert any(remedy in verdict.detail for remedy in REMEDIES), verdict.detail
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -55,10 +68,7 @@ def test_every_transform_is_refused_or_gives_plain_sparks_rows(
     assert names(verdicts, Outcome.WRONG) == own & set(GREEN_BUT_WRONG), shown
     assert names(verdicts, Outcome.FAILED) == own & set(FAILED), shown
     assert names(verdicts, Outcome.NEEDLESS) == own & set(NEEDLESS), shown
-    for verdict in verdicts:
-        if verdict.outcome is Outcome.REFUSED:
-            assert f"vertex {verdict.entry.name!r}" in verdict.detail
-            assert any(remedy in verdict.detail for remedy in REMEDIES), verdict.detail
+    assert_in_our_words(verdicts)
 
 
 def test_the_lists_of_what_is_known_name_entries_and_hold_no_more_than_they_may() -> None:
@@ -67,3 +77,16 @@ def test_the_lists_of_what_is_known_name_entries_and_hold_no_more_than_they_may(
     assert set(GREEN_BUT_WRONG) | set(FAILED) <= {entry.name for entry in entries}
     assert set(NEEDLESS) <= safe
     assert len(NEEDLESS) <= 0.02 * len(safe)
+
+
+@pytest.mark.parametrize("conf", [{}, {"spark.sql.autoBroadcastJoinThreshold": "-1"}], ids=["small", "large"])
+@pytest.mark.parametrize("family", WITHOUT_EDGES)
+def test_every_safe_transform_without_edges_gives_plain_sparks_rows_or_is_refused(
+    family: str, conf: dict[str, str], connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    entries = [entry.without_edges() for entry in read_corpus((family,)) if entry.safe]
+    bench = Bench.prepare(connect_server, tmp_path_factory.mktemp(family), conf)
+    verdicts = run_corpus(bench, entries, AT)
+    assert {verdict.outcome for verdict in verdicts} <= {Outcome.RIGHT, Outcome.NEEDLESS}, describe_exceptions(verdicts)
+    assert_in_our_words(verdicts)
+    assert len(names(verdicts, Outcome.RIGHT)) > MOSTLY * len(entries), describe_exceptions(verdicts)

@@ -94,15 +94,28 @@ def _create(endpoint: ConnectEndpoint, session_id: str | None, config: Mapping[s
 
 def describe_pyspark_error(error: Exception, endpoint: ConnectEndpoint) -> SparkOperationError:
     """One of our errors for an exception that came out of pyspark; itself if it is one of ours already."""
-    import grpc
     from pyspark.errors import PySparkException
-    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
     if isinstance(error, SparkOperationError):
         return error
-    if isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode() == grpc.StatusCode.UNAVAILABLE:
+    if _is_unavailable(error):
         return ConnectServerUnreachableError(
             f"Spark Connect server at {endpoint.address} went away; look into its log and start it again"
         )
     error_class = error.getCondition() if isinstance(error, PySparkException) else None
     return build_error(error_class or "", str(error), ())
+
+
+def is_gone(error: Exception) -> bool:
+    """True if an error of pyspark's says that the server or the session is gone, and nothing of what was asked."""
+    from pyspark.errors import PySparkException
+
+    lost = isinstance(error, PySparkException) and (error.getCondition() or "").startswith("INVALID_HANDLE")
+    return lost or _is_unavailable(error)
+
+
+def _is_unavailable(error: Exception) -> bool:
+    import grpc
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    return isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode() == grpc.StatusCode.UNAVAILABLE

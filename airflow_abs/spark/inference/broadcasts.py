@@ -9,7 +9,6 @@ from typing import Any
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.compile.vertices import CompiledVertex
-from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.proof.markers import PREFIX
 from airflow_abs.spark.proof.prover import Prover, marker_name
 from airflow_abs.spark.template import find_placeholders, messages_of
@@ -65,10 +64,8 @@ def bytes_behind(graph: JobGraph, vertex: str, source_bytes: SourceBytes) -> int
 
 
 def _analysed(prover: Prover, vertex: CompiledVertex) -> str:
-    plan = protos().Plan()
-    plan.root.CopyFrom(prover.relation(vertex))
     with set_conf(prover.session, vertex.name, {"spark.sql.optimizer.disableHints": "false"}):
-        text: str = prover.session.client.explain_string(plan, "extended")
+        text = prover.explain(vertex.name, prover.relation(vertex), "extended")
     return text.partition("== Analyzed Logical Plan ==")[2].partition("\n\n== ")[0]
 
 

@@ -79,7 +79,8 @@ def one_subtask_reason(graph: JobGraph, vertex: str, min_parallelism: int = 1) -
 def set_for_proof(session: Any) -> Iterator[None]:
     """A session as proofs need it. One request each to ask, to set and to set back, whatever their number."""
     operation = protos().ConfigRequest.Operation
-    asked = operation(get_option=protos().ConfigRequest.GetOption(keys=list(CONF)))
+    unset_as_none = [protos().KeyValue(key=key) for key in CONF]
+    asked = operation(get_with_default=protos().ConfigRequest.GetWithDefault(pairs=unset_as_none))
     before = dict(session.client.config(asked).pairs)
     _set(session, CONF)
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.planned_source import PlannedSource
@@ -14,6 +15,7 @@ from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.compile.key_types import compute_common_types, resolve_keys
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.connect.session import is_gone
 from airflow_abs.spark.non_repeatable import find_non_repeatable
 from airflow_abs.spark.proof import refusals
 from airflow_abs.spark.proof.explained import PhysicalPlan, read_plan
@@ -64,6 +66,7 @@ class Prover:
 
         Raises:
             UnreadablePlanError: it cannot be read for certain.
+            JobGraphError: Spark itself cannot plan it.
         """
         if name not in self._plans:
             vertex = self.compiled[name]
@@ -75,11 +78,31 @@ class Prover:
         return follow_rows(self._explain(vertex, relation), self.markers)
 
     def _explain(self, vertex: CompiledVertex, relation: Relation) -> PhysicalPlan:
-        plan = protos().Plan()
-        plan.root.CopyFrom(relation)  # the constructor refuses deep plans
         own = {key: value for key, value in vertex.spark_conf.items() if key not in CONF}
         with set_conf(self.session, vertex.name, own):
-            return read_plan(self.session.client.explain_string(plan, "formatted"))
+            return read_plan(self.explain(vertex.name, relation, "formatted"))
+
+    def explain(self, vertex: str, relation: Relation, mode: str) -> str:
+        """What Spark says of a relation of a vertex.
+
+        Raises:
+            JobGraphError: it cannot plan it. What says that the server or the session is gone is passed on.
+        """
+        from pyspark.errors import PySparkException
+
+        plan = protos().Plan()
+        plan.root.CopyFrom(relation)  # the constructor refuses deep plans
+        try:
+            text: str = self.session.client.explain_string(plan, mode)
+        except PySparkException as error:
+            if is_gone(error):
+                raise
+            raise JobGraphError(
+                f"vertex {vertex!r}: Spark itself cannot plan its transform, so it would fail in every subtask: "
+                f"{_first_line(error)}. Write the step in another way, or cut it into two vertices; if Spark does run "
+                "it elsewhere, set parallelism=1, which needs no plan in advance"
+            ) from error
+        return text
 
     def relation(self, vertex: CompiledVertex) -> Relation:
         """The vertex's relation on markers; what it takes from vertices of its region is their proof relation."""
@@ -180,6 +203,11 @@ class Prover:
 def marker_name(kind: str, placeholder: str) -> str:
     """What the stand-in for a placeholder is called; `kind` is ``divided`` or ``replicated``."""
     return f"{PREFIX}{kind}_{placeholder.removeprefix(PLACEHOLDER_PREFIX)}"
+
+
+def _first_line(error: Exception) -> str:
+    """Spark's own words without its stack."""
+    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def _plain(name: str) -> str:

@@ -51,10 +51,10 @@ def prove_step(session: Any, transform: Transform, **vertex: Any) -> Proof:
     """Prove a vertex ``step`` whose inputs are those of `SCHEMAS` that the transform's parameters name.
 
     A parameter ``source`` is the vertex's own. `vertex` are arguments of `JobVertex`, and
-    `per_subtask`, `expectations` and `join`.
+    `per_subtask`, `expectations`, `join` and `spark_conf`.
     """
     per_subtask = ["step"] if vertex.pop("per_subtask", False) else []
-    expectations, join = vertex.pop("expectations", ()), vertex.pop("join", None)
+    own = {name: vertex.pop(name) for name in ("expectations", "join", "spark_conf") if name in vertex}
     names = [name for name in inspect.signature(transform).parameters if name != "source"]
     source = (
         Files("/nowhere", schema=SCHEMAS["orders"]) if "source" in inspect.signature(transform).parameters else None
@@ -68,7 +68,7 @@ def prove_step(session: Any, transform: Transform, **vertex: Any) -> Proof:
         128,
     )
     programs = [VertexProgram(name, None, {}, Files("/nowhere", schema=SCHEMAS[name])) for name in names]
-    step = VertexProgram("step", transform, {}, source, Files("/out"), join, expectations=expectations)
+    step = VertexProgram("step", transform, {}, source, Files("/out"), **own)
     compiled = compile_vertices(session, graph, {program.name: program for program in (*programs, step)})
     return prove_vertices(session, graph, compiled, per_subtask)["step"]
 

@@ -17,7 +17,7 @@ from airflow_abs.spark.proof.explained import read_plan
 from airflow_abs.spark.proof.markers import CONF
 from airflow_abs.spark.proof.rows import Spread
 from airflow_abs.spark.proof.walk import follow_rows
-from tests.spark.proof.conftest import EDGES, SCHEMAS
+from tests.spark.proof.conftest import EDGES, SCHEMAS, prove_step
 from tests.spark.proof.transforms import functions
 
 pytestmark = pytest.mark.spark
@@ -208,3 +208,16 @@ def test_a_plan_deeper_than_python_s_stack_is_read() -> None:
     leaf = f"{'   ' * (depth - 2)}+- LocalTableScan ({depth})"
     plan = read_plan("\n".join(["== Physical Plan ==", *tree, leaf, ""]))
     assert follow_rows(plan, {}).spread is Spread.REPLICATED
+
+
+def test_what_spark_itself_cannot_plan_is_told_in_our_words(session: Any) -> None:
+    def every_pair(orders: Any, rates: Any) -> Any:
+        return orders.join(rates.select("rate"))
+
+    message = (
+        r"^vertex 'step': Spark itself cannot plan its transform, so it would fail in every subtask: .*cartesian "
+        r"product.*[^.]\. Write the step in another way, or cut it into two vertices; if Spark does run it elsewhere, "
+        r"set parallelism=1, which needs no plan in advance$"
+    )
+    with pytest.raises(JobGraphError, match=message):
+        prove_step(session, every_pair, spark_conf={"spark.sql.crossJoin.enabled": "false"})

@@ -4,7 +4,7 @@ import inspect
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from airflow_abs.spark.compile.call_sites import recorded_call_sites
+from airflow_abs.spark.transforms.call_sites import recorded_call_sites
 
 
 def make_a_plan() -> str:

@@ -1,0 +1,18 @@
+--- Brands of a manufacturer in November
+--- step sold
+SELECT d_year, i_brand_id, i_brand, ss_ext_sales_price
+FROM {date_dim} JOIN {store_sales} ON d_date_sk = ss_sold_date_sk JOIN {item} ON ss_item_sk = i_item_sk
+WHERE i_manufact_id = 8 AND d_moy = 11
+--- step by_brand
+SELECT d_year, i_brand_id AS brand_id, i_brand AS brand, sum(ss_ext_sales_price) AS sum_agg
+FROM {sold}
+GROUP BY d_year, i_brand, i_brand_id
+--- step first one subtask
+SELECT * FROM {by_brand} ORDER BY d_year, sum_agg DESC, brand_id LIMIT 100
+--- whole
+SELECT d_year, i_brand_id AS brand_id, i_brand AS brand, sum(ss_ext_sales_price) AS sum_agg
+FROM date_dim, store_sales, item
+WHERE d_date_sk = ss_sold_date_sk AND ss_item_sk = i_item_sk AND i_manufact_id = 8 AND d_moy = 11
+GROUP BY d_year, i_brand, i_brand_id
+ORDER BY d_year, sum_agg DESC, brand_id
+LIMIT 100

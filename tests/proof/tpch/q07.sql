@@ -1,0 +1,25 @@
+--- Volume shipping
+--- step buyers
+SELECT o_orderkey, n_name AS cust_nation
+FROM {customer} JOIN {orders} ON c_custkey = o_custkey JOIN {nation} ON c_nationkey = n_nationkey
+WHERE n_name IN ('FRANCE', 'GERMANY')
+--- step shipped
+SELECT n_name AS supp_nation, cust_nation, year(l_shipdate) AS l_year, l_extendedprice * (1 - l_discount) AS volume
+FROM {lineitem} JOIN {buyers} ON l_orderkey = o_orderkey JOIN {supplier} ON l_suppkey = s_suppkey
+     JOIN {nation} ON s_nationkey = n_nationkey
+WHERE n_name IN ('FRANCE', 'GERMANY') AND n_name <> cust_nation
+  AND l_shipdate BETWEEN DATE '1995-01-01' AND DATE '1996-12-31'
+--- step by_year
+SELECT supp_nation, cust_nation, l_year, sum(volume) AS revenue FROM {shipped} GROUP BY supp_nation, cust_nation, l_year
+--- whole
+SELECT supp_nation, cust_nation, l_year, sum(volume) AS revenue
+FROM (
+  SELECT n1.n_name AS supp_nation, n2.n_name AS cust_nation, year(l_shipdate) AS l_year,
+         l_extendedprice * (1 - l_discount) AS volume
+  FROM supplier, lineitem, orders, customer, nation n1, nation n2
+  WHERE s_suppkey = l_suppkey AND o_orderkey = l_orderkey AND c_custkey = o_custkey
+    AND s_nationkey = n1.n_nationkey AND c_nationkey = n2.n_nationkey
+    AND ((n1.n_name = 'FRANCE' AND n2.n_name = 'GERMANY') OR (n1.n_name = 'GERMANY' AND n2.n_name = 'FRANCE'))
+    AND l_shipdate BETWEEN DATE '1995-01-01' AND DATE '1996-12-31'
+)
+GROUP BY supp_nation, cust_nation, l_year

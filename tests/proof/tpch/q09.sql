@@ -1,0 +1,21 @@
+--- Product type profit
+--- step profits_of_lines
+SELECT l_orderkey, n_name AS nation, l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity AS amount
+FROM {part}, {supplier}, {lineitem}, {partsupp}, {nation}
+WHERE s_suppkey = l_suppkey AND ps_suppkey = l_suppkey AND ps_partkey = l_partkey AND p_partkey = l_partkey
+  AND s_nationkey = n_nationkey AND p_name LIKE '%green%'
+--- step dated
+SELECT nation, year(o_orderdate) AS o_year, amount
+FROM {profits_of_lines} JOIN {orders} ON l_orderkey = o_orderkey
+--- step by_year
+SELECT nation, o_year, sum(amount) AS sum_profit FROM {dated} GROUP BY nation, o_year
+--- whole
+SELECT nation, o_year, sum(amount) AS sum_profit
+FROM (
+  SELECT n_name AS nation, year(o_orderdate) AS o_year,
+         l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity AS amount
+  FROM part, supplier, lineitem, partsupp, orders, nation
+  WHERE s_suppkey = l_suppkey AND ps_suppkey = l_suppkey AND ps_partkey = l_partkey AND p_partkey = l_partkey
+    AND o_orderkey = l_orderkey AND s_nationkey = n_nationkey AND p_name LIKE '%green%'
+)
+GROUP BY nation, o_year
