@@ -11,7 +11,7 @@ import pytest
 
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import derive_id
-from airflow_abs.spark.connect.session import describe_pyspark_error, open_session
+from airflow_abs.spark.connect.session import describe_pyspark_error, is_gone, open_session
 from airflow_abs.spark.errors import (
     ConnectServerUnreachableError,
     UserCodeError,
@@ -76,3 +76,13 @@ def test_an_error_of_pyspark_becomes_ours_and_is_not_logged_with_its_java_stack(
     assert "JVM stacktrace" not in capfd.readouterr().err
     assert logging.getLogger("DataFrameQueryContextLogger").level <= logging.CRITICAL
     assert describe_pyspark_error(error, connect_server) is error
+
+
+def test_a_session_that_is_gone_is_told_from_a_plan_that_spark_refuses() -> None:
+    import grpc
+    from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
+
+    gone = SparkConnectGrpcException("[INVALID_HANDLE.SESSION_CLOSED] ...", "INVALID_HANDLE.SESSION_CLOSED")
+    away = SparkConnectGrpcException("no connection", grpc_status_code=grpc.StatusCode.UNAVAILABLE)
+    refused = AnalysisException("[INTERNAL_ERROR] ...", "INTERNAL_ERROR")
+    assert [is_gone(each) for each in (gone, away, refused, ValueError("else"))] == [True, True, False, False]

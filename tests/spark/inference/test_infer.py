@@ -129,6 +129,11 @@ CASES: dict[str, tuple[Transform, dict[str, Any], dict[str, str]]] = {
         {"sizes": {"customers": 1000, "orders": 2000}},
         {"orders": "rescale", "customers": "broadcast"},
     ),
+    "one input stays divided, of two as large the first": (
+        JOINED,
+        {"sizes": {"customers": 1000, "orders": 1000}},
+        {"orders": "rescale", "customers": "broadcast"},
+    ),
     "one input stays divided, even the small one if the join keeps it": (
         sql("SELECT id, name FROM {orders} RIGHT JOIN {customers} USING (customer)"),
         {"sizes": {"customers": 1000, "orders": 2000}},
