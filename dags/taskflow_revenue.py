@@ -1,4 +1,4 @@
-"""The revenue of `daily_revenue` in TaskFlow style: the decorated transforms call each other's edges."""
+"""The revenue of `daily_revenue` in TaskFlow style: no edges are declared, `plan` finds them."""
 
 from __future__ import annotations
 
@@ -55,5 +55,4 @@ with DAG(
     tags=["adaptive_spark"],
 ):
     with AdaptiveSparkJob("revenue", conn_id="spark_connect_default"):
-        joined = enriched(orders=orders().hash("customer_id"), customers=customers().broadcast())
-        by_region(enriched=joined.hash("region"), day=DAY)
+        by_region(enriched(orders(), customers()), day=DAY)

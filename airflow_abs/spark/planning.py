@@ -65,7 +65,7 @@ def plan_job(
     py_files = store_py_files(folder, options.get("py_files", ()), open_path)
     now = datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
     with with_py_files(session, folder, py_files):
-        compiled: Mapping[str, CompiledVertex] = compile_vertices(session, graph, programs, now)
+        compiled: Mapping[str, CompiledVertex] = compile_vertices(session, graph, programs, now, open_path)
     check_expectations(session, compiled)
     check_layouts(compiled.values())
     graph, compiled = _infer(session, graph, compiled, programs, options, open_path)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 from pickle import PicklingError
 from typing import Any
 
@@ -23,10 +24,12 @@ from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.planned_source import PlannedSource
+from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.key_types import resolve_keys
 from airflow_abs.spark.compile.output_types import check_columns, check_types
+from airflow_abs.spark.compile.source_schema import resolve_files
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.source_files import check_condition
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound, reads_stream
@@ -88,7 +91,11 @@ def is_materialised(graph: JobGraph, vertex: str) -> bool:
 
 
 def compile_vertices(
-    session: Session, graph: JobGraph, programs: Mapping[str, VertexProgram], now: datetime | None = None
+    session: Session,
+    graph: JobGraph,
+    programs: Mapping[str, VertexProgram],
+    now: datetime | None = None,
+    open_path: Callable[[str], ExchangePath] = Path,
 ) -> dict[str, CompiledVertex]:
     """Compile all vertices in topological order.
 
@@ -97,6 +104,7 @@ def compile_vertices(
         graph: the vertices and the edges between them.
         programs: by vertex.
         now: what `current_timestamp()` is for the whole run; by default the time of the call.
+        open_path: for the files of sources whose schema is inferred.
 
     Raises:
         JobGraphError: a transform does not fit the graph; names the vertex, what was found and what to do.
@@ -106,7 +114,7 @@ def compile_vertices(
     numbers = count()
     with pickled_by_value():
         for vertex in graph.vertices:
-            compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC))
+            compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC), open_path)
             program = programs[vertex.name]
             with set_conf(session, vertex.name, program.spark_conf):
                 try:
@@ -133,6 +141,7 @@ class _VertexCompilation:
     compiled: Mapping[str, CompiledVertex]
     numbers: count[int]
     now: datetime
+    open_path: Callable[[str], ExchangePath]
     frames: dict[str, DataFrame] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
     call_sites: Mapping[int, str] = field(default_factory=dict)
@@ -184,7 +193,7 @@ class _VertexCompilation:
         return self._add_files(vertex, source)
 
     def _add_files(self, vertex: str, files: Files) -> PlannedSource:
-        schema = read_source_schema(self.session, vertex, files)
+        files, schema = resolve_files(self.session, vertex, files, self.open_path)
         # A reader of no files has no rows either, and columns such as _metadata.
         placeholder = self._add_placeholder(SOURCE, self.session.read.format(files.format).schema(schema).load())
         return PlannedSource(f"{vertex}.{SOURCE}", placeholder, files, schema.json())
@@ -258,29 +267,6 @@ class _VertexCompilation:
                     "DataFrame itself, "
                     "or drop the input"
                 )
-
-
-def read_source_schema(session: Session, vertex: str, files: Files) -> StructType:
-    """The columns of a source: declared, or read from its files.
-
-    Raises:
-        JobGraphError: there are no files to read them from.
-    """
-    from pyspark.errors import AnalysisException
-
-    reader = session.read.format(files.format).options(**files.options)
-    if files.schema is not None:
-        return session.createDataFrame([], files.schema).schema
-    try:
-        return reader.load(files.uri).schema
-    except AnalysisException as error:
-        if error.getCondition() not in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "CANNOT_INFER_EMPTY_SCHEMA"):
-            error.add_note(f"raised while the source of vertex {vertex!r} was read for its schema: {files.path}")
-            raise
-        raise JobGraphError(
-            f"vertex {vertex!r}: its source {files.path!r} ({files.format}) matches no files to read a schema from; "
-            "check the path of the day, or declare Files(..., schema='...') if the folder may be empty"
-        ) from error
 
 
 def _parse_schema(schema: str) -> StructType:

@@ -55,6 +55,8 @@ _RULES = (
     _Rule(ResourcesError, text="spark.driver.maxResultSize"),
     _Rule(UserCodeError, text="larger than max"),  # a plan or an answer above gRPC's limit: the same again
     _Rule(UserCodeError, "MALFORMED_RECORD_IN_PARSING"),
+    _Rule(UserCodeError, text="CSV header does not conform to the schema"),
+    _Rule(UserCodeError, text="Number of column in CSV header is not equal to number of fields in the schema"),
     _Rule(UserCodeError, "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH"),
     _Rule(UserCodeError, "UNSUPPORTED_CALL"),  # whole files that Spark's reader cannot read: no recomputation helps
     _Rule(TransientSparkError, "java.net."),

@@ -47,9 +47,15 @@ def no_execution(session: Any, vertex: str) -> Iterator[None]:
             return None
         return analyze(method, **kwargs)
 
+    def ship(*args: Any, **kwargs: Any) -> Any:
+        raise JobGraphError(
+            f"vertex {vertex!r}: its transform adds artifacts to the session of plan, which no subtask shares; give "
+            "Python files to the job as py_files=[...], and jars to the Spark server when it starts"
+        )
+
     config, analyze = client.config, client._analyze
     watching = {name: watch(original) for name, original in originals.items()}
-    watching |= {"config": configure, "_analyze": analyse}
+    watching |= {"config": configure, "_analyze": analyse, "add_artifacts": ship, "copy_from_local_to_fs": ship}
     for name, watched in watching.items():
         setattr(client, name, watched)
     try:

@@ -28,6 +28,7 @@ UDF = (
     "ValueError: bad customer 7\n"
     " SQLSTATE: 38000"
 )
+HEADER = Cause("", "CSV header does not conform to the schema.")
 READ_FAILED = (
     "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///x/part-0.parquet.  SQLSTATE: KD001"
 )
@@ -47,6 +48,12 @@ READ_FAILED = (
         (UserCodeError, "", JOB_ABORTED, [Cause("ARITHMETIC_OVERFLOW", "[ARITHMETIC_OVERFLOW] overflow.")]),
         (UserCodeError, "TASK_WRITE_FAILED", "[TASK_WRITE_FAILED] ...", [Cause("CAST_INVALID_INPUT", "...")]),
         (UserCodeError, "FAILED_READ_FILE.NO_HINT", READ_FAILED, [Cause("MALFORMED_RECORD_IN_PARSING", "...")]),
+        (
+            UserCodeError,
+            "FAILED_READ_FILE.NO_HINT",
+            READ_FAILED,
+            [Cause("", "CSV header does not conform to the schema.")],
+        ),
         (UserCodeError, "FAILED_READ_FILE.NO_HINT", READ_FAILED, [Cause("UNSUPPORTED_CALL.WITHOUT_SUGGESTION", "...")]),
         (SubtaskOutOfMemoryError, "PYTHON_EXCEPTION", UDF.replace("ValueError: bad customer 7", "MemoryError"), []),
         (SubtaskOutOfMemoryError, "", "Java heap space", []),

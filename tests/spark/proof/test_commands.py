@@ -92,6 +92,22 @@ def test_a_setting_of_the_session_is_refused_with_the_way_to_say_it(refusal: Cal
     )
 
 
+@pytest.mark.parametrize("pyfile", [True, False])
+def test_artifacts_are_refused_because_no_subtask_would_have_them(
+    refusal: Callable[..., str], tmp_path: Path, pyfile: bool
+) -> None:
+    (tmp_path / "prices.py").touch()
+
+    def transform(orders: Any) -> Any:
+        orders.sparkSession.addArtifacts(str(tmp_path / "prices.py"), pyfile=pyfile, file=not pyfile)
+        return orders
+
+    assert refusal(transform) == (
+        "vertex 'step': its transform adds artifacts to the session of plan, which no subtask shares; give Python "
+        "files to the job as py_files=[...], and jars to the Spark server when it starts"
+    )
+
+
 def test_asking_for_a_setting_is_allowed(prove: Callable[..., Any]) -> None:
     def transform(orders: Any) -> Any:
         assert orders.sparkSession.conf.get("spark.sql.ansi.enabled") in ("true", "false")
