@@ -77,6 +77,7 @@ class RecordedRun:
     slots: int = 2
     seconds: Callable[[str, int], float] = lambda region, index: 1.5 + index / 10
     waited: Callable[[int], float] = lambda index: index / 4
+    planning: float = 10.0
     stored: dict[str, StoredDecision] = field(default_factory=dict)
     manifests: dict[str, dict[int, Manifest]] = field(default_factory=dict)
 
@@ -141,7 +142,7 @@ class RecordedRun:
         return cut_slices(self.stored[name])[index]
 
     def _measured_at(self, planned: PlannedRegion) -> float:
-        """The end of the last subtask before it; the sources are decided ten seconds after `plan` began."""
+        """The end of the last subtask before it; the sources are decided when `plan` has ended."""
         before = {entry.region for entry in planned.inputs}
         return max(
             (
@@ -149,7 +150,7 @@ class RecordedRun:
                 for region in before
                 for manifest in self.manifests[region].values()
             ),
-            default=BEGAN + 10.0,
+            default=BEGAN + self.planning,
         )
 
     def commit(self, name: str, index: int, attempt: int = 1, grown: int = 0) -> None:

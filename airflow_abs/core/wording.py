@@ -17,3 +17,11 @@ def format_bytes(size: float) -> str:
 def format_count(count: int, noun: str) -> str:
     """`1 subtask`, `4 subtasks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def format_duration(seconds: float) -> str:
+    """`0.3 s`, `17.2 s`, `2 min 5 s`, `1 h 3 min`."""
+    if round(seconds, 1) < 60:
+        return f"{seconds:.1f} s"
+    minutes, left = divmod(round(seconds), 60)
+    return f"{minutes} min {left} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -44,7 +44,8 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """One task instance; `map_index` -1 if it is not mapped (yet)."""
+    """One task instance; `map_index` -1 if it is not mapped (yet). `first` is when the first of its tries began, if
+    this is not that one."""
 
     task_id: str
     map_index: int
@@ -52,6 +53,8 @@ class TaskFacts:
     try_number: int
     start: datetime | None
     end: datetime | None
+    queued: datetime | None = None
+    first: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -89,17 +92,22 @@ def runs_until(session: Session, run: RunFacts, count: int) -> list[RunFacts]:
 
 
 def find_tasks(session: Session, dag_id: str, run_id: str) -> dict[str, list[TaskFacts]]:
-    """Task instances of the run by task, in the order of their map index: one query for a few columns."""
+    """Task instances of the run by task, in the order of their map index: two queries for a few columns."""
     from airflow.models.taskinstance import TaskInstance as TI  # noqa: N817
-    from sqlalchemy import select
+    from airflow.models.taskinstancehistory import TaskInstanceHistory as Past
+    from sqlalchemy import func, select
 
-    columns = (TI.task_id, TI.map_index, TI.state, TI.try_number, TI.start_date, TI.end_date)
+    earlier = select(Past.task_id, Past.map_index, func.min(Past.start_date)).where(
+        Past.dag_id == dag_id, Past.run_id == run_id
+    )
+    first = {(row[0], row[1]): row[2] for row in session.execute(earlier.group_by(Past.task_id, Past.map_index))}
+    columns = (TI.task_id, TI.map_index, TI.state, TI.try_number, TI.start_date, TI.end_date, TI.queued_dttm)
     rows = session.execute(
         select(*columns).where(TI.dag_id == dag_id, TI.run_id == run_id).order_by(TI.task_id, TI.map_index)
     )
     tasks: dict[str, list[TaskFacts]] = {}
     for row in rows:
-        tasks.setdefault(row[0], []).append(TaskFacts(*row))
+        tasks.setdefault(row[0], []).append(TaskFacts(*row, first.get((row[0], row[1]))))
     return tasks
 
 
@@ -129,17 +137,29 @@ def find_jobs(session: Session, dag_id: str, run_ids: Sequence[str]) -> dict[str
     return jobs
 
 
+def find_upstream(session: Session, dag_id: str) -> dict[str, list[str]]:
+    """By task those that come directly before it, in the DAG as it is now."""
+    upstream: dict[str, list[str]] = {}
+    for value in _serialized_tasks(session, dag_id):
+        for after in value.get("downstream_task_ids") or ():
+            upstream.setdefault(str(after), []).append(str(value["task_id"]))
+    return upstream
+
+
 def _declared_exchanges(session: Session, dag_id: str) -> Mapping[str, str]:
+    return {
+        str(value["task_id"]): str(value["exchange"])
+        for value in _serialized_tasks(session, dag_id)
+        if value.get("exchange") and "{" not in str(value["exchange"])
+    }
+
+
+def _serialized_tasks(session: Session, dag_id: str) -> list[Mapping[str, Any]]:
     from airflow.models.serialized_dag import SerializedDagModel
 
     stored = SerializedDagModel.get(dag_id, session=session)
     tasks: Iterable[Mapping[str, Any]] = stored.data["dag"]["tasks"] if stored is not None and stored.data else ()
-    values = (task.get("__var", task) for task in tasks)
-    return {
-        str(value["task_id"]): str(value["exchange"])
-        for value in values
-        if value.get("exchange") and "{" not in str(value["exchange"])
-    }
+    return [task.get("__var", task) for task in tasks]
 
 
 def _run_facts(run: Any) -> RunFacts:

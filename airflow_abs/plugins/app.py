@@ -53,8 +53,8 @@ def build_app() -> FastAPI:
     def read_run(run: run_dependency, session: SessionDep) -> JSONResponse:
         tasks = airflow_runs.find_tasks(session, run.dag_id, run.run_id)
         jobs = airflow_runs.find_jobs(session, run.dag_id, [run.run_id])[run.run_id]
-        told = {"dag_id": run.dag_id, **run.to_json(), "jobs": reader.read_jobs(run, jobs, tasks)}
-        return _uncached(told)
+        upstream = airflow_runs.find_upstream(session, run.dag_id)
+        return _uncached(reader.read_run(run, jobs, tasks, upstream))
 
     @app.get("/api/history", dependencies=allowed)
     def read_history(run: run_dependency, session: SessionDep) -> JSONResponse:

@@ -10,7 +10,17 @@ from importlib.resources import files
 from fastapi.responses import HTMLResponse
 
 _STYLES = ("style.css",)
-_SCRIPTS = ("theme.js", "dom.js", "states.js", "graph.js", "strip.js", "history.js", "region.js", "main.js")
+_SCRIPTS = (
+    "theme.js",
+    "dom.js",
+    "states.js",
+    "graph.js",
+    "timeline.js",
+    "strip.js",
+    "history.js",
+    "region.js",
+    "main.js",
+)
 _TITLES = {401: "Not signed in", 403: "Not allowed", 404: "Not found"}
 _WHAT_TO_DO = {
     401: "Sign in to Airflow, then open this tab again.",

@@ -16,8 +16,10 @@ from airflow_abs.exchange.records.job_history import read_history
 from airflow_abs.exchange.records.manifest import Manifest
 from airflow_abs.exchange.runs.run_json import run_to_json
 from airflow_abs.exchange.runs.run_reading import read_committed, read_decisions, read_run
+from airflow_abs.exchange.runs.run_view import RunView
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
+from airflow_abs.plugins.run_timeline import JobTimes, read_timeline
 
 Tasks = Mapping[str, Sequence[TaskFacts]]
 
@@ -40,9 +42,22 @@ class RunReader:
     _memory: OrderedDict[tuple[Any, ...], tuple[float, Any]] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
-    def read_jobs(self, run: RunFacts, jobs: Mapping[str, str | None], tasks: Tasks) -> list[dict[str, Any]]:
-        """Every job of the run; one that cannot be read says why under `problem`."""
-        return [self._read_job(run, job, exchange, tasks) for job, exchange in jobs.items()]
+    def read_run(
+        self, run: RunFacts, jobs: Mapping[str, str | None], tasks: Tasks, upstream: Mapping[str, Sequence[str]]
+    ) -> dict[str, Any]:
+        """All that the page shows of a run. A job that cannot be read says why under `problem`.
+
+        Args:
+            run: the DAG run.
+            jobs: its jobs, and the exchange of each.
+            tasks: its task instances by task.
+            upstream: by task those that come directly before it.
+        """
+        views: dict[str, RunView] = {}
+        told = [self._read_job(run, job, exchange, tasks, views) for job, exchange in jobs.items()]
+        times = {job: _times_of(views[job]) if job in views else JobTimes() for job in jobs}
+        timeline = read_timeline(run, tasks, upstream, times)
+        return {"dag_id": run.dag_id, **run.to_json(), "jobs": told, "timeline": timeline}
 
     def read_history(self, runs: Sequence[RunFacts], jobs: Mapping[str, Mapping[str, str | None]]) -> list[Any]:
         """Fan-out and bytes of every region in each of the runs, as far as they were decided, and seconds and what was
@@ -76,7 +91,10 @@ class RunReader:
             for run in history.runs
         }
 
-    def _read_job(self, run: RunFacts, job: str, exchange: str | None, tasks: Tasks) -> dict[str, Any]:
+    def _read_job(
+        self, run: RunFacts, job: str, exchange: str | None, tasks: Tasks, views: dict[str, RunView]
+    ) -> dict[str, Any]:
+        """What is told of it; what was read goes into `views`."""
         known = {"job": job, "exchange": exchange, "tasks": _own_tasks(job, tasks)}
         if exchange is None:
             return {
@@ -85,7 +103,7 @@ class RunReader:
             }
         try:
             folder = JobFolder(self.open_path(exchange), run.dag_id, run.run_id, job)
-            view = read_run(folder, reader=self._reader(run, tasks))
+            view = views[job] = read_run(folder, reader=self._reader(run, tasks))
         except MissingFileError as error:
             return {**known, "problem": f"there is no plan at {error.path}", "missing": True}
         except _UNREADABLE as error:
@@ -131,7 +149,11 @@ class RunReader:
         except _UNREADABLE:
             return {}
         return {
-            region.name: {"parallelism": region.decision.parallelism, "bytes_in": region.bytes_in}
+            region.name: {
+                "parallelism": region.decision.parallelism,
+                "bytes_in": region.bytes_in,
+                "divided_bytes": region.divided_bytes,
+            }
             for region in view.regions
             if region.decision is not None
         }
@@ -149,6 +171,18 @@ class RunReader:
             while len(self._memory) > _KEPT:
                 self._memory.popitem(last=False)
         return value
+
+
+def _times_of(view: RunView) -> JobTimes:
+    operations = {
+        region.name: {
+            each.index: (each.began, each.began + each.seconds)
+            for each in region.subtasks
+            if each.began is not None and each.seconds is not None and not each.is_stale
+        }
+        for region in view.regions
+    }
+    return JobTimes(view.plan.slots, operations)
 
 
 def _own_tasks(job: str, tasks: Tasks) -> dict[str, Any]:

@@ -142,8 +142,14 @@ class SubtaskRun:
         with subtask_span(self, began) as span:
             folder = await self.aopen_folder()
             async with progress.watched(), open_connection(endpoint) as connection:
+                spent = time.time() - began if self.began else 0.0
                 manifest = await run_subtask(
-                    connection, folder, self.subtask_attempt(), on_progress=progress, waited=waited
+                    connection,
+                    folder,
+                    self.subtask_attempt(),
+                    on_progress=progress,
+                    waited=waited,
+                    spent=max(0.0, spent),
                 )
             describe_committed(span, manifest)
         log.info("%s", describe_outcome(manifest))

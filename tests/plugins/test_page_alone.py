@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,81 +11,16 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from airflow_abs.exchange.storage.whole_files import write_json
-from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
-from airflow_abs.plugins.page_text import plan_page
 from airflow_abs.plugins.run_reader import RunReader
 from tests.file_reads import record_reads
 from tests.plugins.pages import texts, wait_for
-from tests.recorded_runs import RecordedRun, chain_run, revenue_run
-
-START = datetime(2026, 1, 4, 1, 0, tzinfo=UTC)
-
-
-def facts(state: str = "running") -> RunFacts:
-    return RunFacts("chain", "run", state, START, START, None if state == "running" else START + timedelta(minutes=5))
-
-
-def instances(
-    run: RecordedRun, states: dict[tuple[str, int], tuple[str, int]] | None = None
-) -> dict[str, list[TaskFacts]]:
-    """Task instances of all decided regions; `success` on the first try unless `states` says otherwise."""
-    known = states or {}
-    found = {}
-    for region, stored in run.stored.items():
-        found[f"{run.folder.job}.{region}.run"] = [
-            TaskFacts(f"{run.folder.job}.{region}.run", k, state, number, START, START + timedelta(seconds=k + 1))
-            for k in range(stored.decision.parallelism)
-            for state, number in [known.get((region, k), ("success", 1))]
-        ]
-    return found
-
-
-class _Served:
-    """The page and the two documents at a port of their own."""
-
-    def __init__(self, told: dict[str, Any], history: list[Any], log: str | None = None) -> None:
-        import uvicorn
-        from fastapi import FastAPI
-        from fastapi.responses import JSONResponse
-
-        app = FastAPI()
-        app.get("/adaptive_spark/plan")(plan_page)
-        app.get("/adaptive_spark/api/run")(lambda: JSONResponse(told))
-        app.get("/adaptive_spark/api/history")(lambda: JSONResponse({"dag_id": told["dag_id"], "runs": history}))
-        if log is not None:
-            content = {"content": [{"event": "began"}, {"event": log}]}
-            app.get("/api/v2/dags/{rest:path}")(lambda: JSONResponse(content))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error"))
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
-
-    def __enter__(self) -> str:
-        self.thread.start()
-        deadline = time.monotonic() + 150
-        while not self.server.started:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        return f"http://127.0.0.1:{self.port}/adaptive_spark/plan?dag_id=chain&run_id=run"
-
-    def __exit__(self, *error: object) -> None:
-        self.server.should_exit = True
-        self.thread.join(10)
+from tests.plugins.served_page import Served, facts, instances, read
+from tests.recorded_runs import chain_run, revenue_run
 
 
 @pytest.fixture
 def reader() -> RunReader:
     return RunReader(Path)
-
-
-def read(
-    reader: RunReader, run: RecordedRun, root: Path, tasks: dict[str, list[TaskFacts]], state: str
-) -> dict[str, Any]:
-    jobs = reader.read_jobs(
-        RunFacts(run.folder.dag_id, run.folder.run_id, state, START, START, START), {run.folder.job: str(root)}, tasks
-    )
-    return {"dag_id": run.folder.dag_id, **facts(state).to_json(), "jobs": jobs}
 
 
 def test_a_thousand_subtasks_are_read_once_and_drawn(
@@ -104,7 +36,7 @@ def test_a_thousand_subtasks_are_read_once_and_drawn(
     files = record_reads(monkeypatch)
     told = read(reader, run, tmp_path, instances(run, states), "failed")
     assert len(files) == len(set(files)) <= 1 + 2 + 2 * 1000  # plan, decisions, at most all manifests
-    with _Served(told, []) as address:
+    with Served(told, []) as address:
         browser.get(address)
         drawn = None
         deadline = time.monotonic() + 150
@@ -134,7 +66,7 @@ def test_predictions_are_drawn_beside_what_came(browser: Any, reader: RunReader,
         {**facts("success").to_json(), "run_id": name, "jobs": {"revenue": {"orders": day}}}
         for name, day in zip(("before", "run"), days, strict=True)
     ]
-    with _Served(shown, history) as address:
+    with Served(shown, history) as address:
         browser.get(address)
         wait_for(browser, "document.querySelector('.took')")
         assert [title.split(": ")[1] for title in texts(browser, ".took title")] == [
@@ -142,7 +74,8 @@ def test_predictions_are_drawn_beside_what_came(browser: Any, reader: RunReader,
             "2.5 s, predicted 2.0 s",
         ]
         card = " ".join(texts(browser, "[data-region=orders] .facts div"))
-        assert "predicted2.0 s, 2.0 KiB" in card
+        assert "(predicted 2.0 s)" in card
+        assert "(predicted 2.0 KiB)" in card
         strange = "orders is 5.0 times its Monday median: 3.9 KiB instead of 800 B (5 Mondays: 700 B to 900 B)"
         assert f"⚠ {strange}" in texts(browser, "[data-region=orders] .chip.warn")
         browser.get_log("browser")
@@ -161,7 +94,7 @@ def test_a_strip_is_drawn_once_and_stays(browser: Any, reader: RunReader, tmp_pa
     """
     browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": count})
     browser.set_window_size(500, 900)
-    with _Served(told, []) as address:
+    with Served(told, []) as address:
         browser.get(address)
         shown = browser.execute_async_script(
             "const told = arguments[0];"
@@ -177,7 +110,7 @@ def test_focus_and_an_open_table_survive_a_refresh(browser: Any, reader: RunRead
     run.run("orders", "customers")
     run.decide("enriched")
     told = read(reader, run, tmp_path, instances(run, {("enriched", k): ("deferred", 1) for k in range(6)}), "running")
-    with _Served(told, []) as address:
+    with Served(told, []) as address:
         browser.get(address)
         card = "[data-region=enriched]"
         wait_for(browser, f"document.querySelector('{card} .strip')")
@@ -214,7 +147,7 @@ def test_every_state_is_shown_in_words_and_not_by_colour_alone(
         )
     }
     told = read(reader, run, tmp_path, instances(run, states), "success")
-    with _Served(told, []) as address:
+    with Served(told, []) as address:
         browser.get(address)
         deadline = time.monotonic() + 150
         labels: list[str] = []
@@ -245,10 +178,10 @@ def test_markup_in_names_paths_and_reasons_is_shown_and_never_run(
     told = read(reader, run, tmp_path, instances(run, {}), "success")
     markup = "<img src=x onerror='window.hacked=1'>"
     region = told["jobs"][0]["regions"][0]
-    region |= {"title": markup, "reason": markup, "vertices": [markup], "problems": [markup], "clamps": [markup]}
+    region |= {"title": markup, "reason": markup, "vertices": [markup], "problems": [markup], "rule_told": markup}
     region["edges"][0]["path"] = markup
     told["jobs"][0]["job"] = markup
-    with _Served(told, []) as address:
+    with Served(told, []) as address:
         browser.get(address)
         deadline = time.monotonic() + 150
         shown = ""
@@ -264,7 +197,7 @@ def test_a_running_subtask_shows_how_far_its_log_says_it_is(browser: Any, reader
     run.run("orders")
     run.decide("customers")
     told = read(reader, run, tmp_path, instances(run, {("customers", 0): ("deferred", 1)}), "running")
-    with _Served(told, [], log="customers.whole: 3 of 8 Spark tasks, stage 1 of 2, 12 s") as address:
+    with Served(told, [], log="customers.whole: 3 of 8 Spark tasks, stage 1 of 2, 12 s") as address:
         browser.get(address)
         deadline = time.monotonic() + 150
         shown = None

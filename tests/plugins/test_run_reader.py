@@ -25,16 +25,20 @@ def task(name: str, index: int, state: str, number: int = 1) -> TaskFacts:
     return TaskFacts(name, index, state, number, START, START if state == "success" else None)
 
 
+def read_jobs(reader: RunReader, run: RunFacts, jobs: dict[str, str | None], tasks: dict[str, list[TaskFacts]]) -> Any:
+    return reader.read_run(run, jobs, tasks, {})["jobs"]
+
+
 def test_a_job_whose_plan_has_not_begun_says_so() -> None:
     tasks = {"revenue.plan": [task("revenue.plan", -1, "queued")]}
-    (told,) = RunReader(Path).read_jobs(LIVE, {"revenue": None}, tasks)
+    (told,) = read_jobs(RunReader(Path), LIVE, {"revenue": None}, tasks)
     assert told["problem"].startswith("not planned yet")
     assert told["tasks"]["plan"]["state"] == "queued"
     assert "regions" not in told
 
 
 def test_missing_data_is_named(tmp_path: Path) -> None:
-    (told,) = RunReader(Path).read_jobs(OVER, {"revenue": str(tmp_path)}, {})
+    (told,) = read_jobs(RunReader(Path), OVER, {"revenue": str(tmp_path)}, {})
     assert told["missing"] is True
     assert told["problem"] == f"there is no plan at {tmp_path}/daily_revenue/manual__2026-01-03/revenue/plan.json"
 
@@ -43,7 +47,7 @@ def test_an_exchange_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     def refuse(uri: str) -> Any:
         raise ImportError(f"no driver for {uri}")
 
-    (told,) = RunReader(refuse).read_jobs(OVER, {"revenue": "s3://x"}, {})
+    (told,) = read_jobs(RunReader(refuse), OVER, {"revenue": "s3://x"}, {})
     assert told["problem"] == "ImportError: no driver for s3://x"
     assert RunReader(refuse).read_history([OVER], {OVER.run_id: {"revenue": "s3://x"}})[0]["jobs"] == {"revenue": {}}
 
@@ -55,7 +59,7 @@ def test_only_subtasks_that_airflow_calls_successful_are_read(tmp_path: Path) ->
     tasks = {
         name: [task(name, 0, "success"), task(name, 1, "running"), task(name, 2, "success"), task(name, 3, "failed")]
     }
-    (told,) = RunReader(Path).read_jobs(LIVE, {"revenue": str(tmp_path)}, tasks)
+    (told,) = read_jobs(RunReader(Path), LIVE, {"revenue": str(tmp_path)}, tasks)
     orders = told["regions"][0]
     assert [subtask["rows"] for subtask in orders["subtasks"]] == [127, None, 143, None]
     assert [each["state"] for each in orders["tasks"]] == ["success", "running", "success", "failed"]
@@ -80,7 +84,7 @@ def test_a_manifest_is_read_again_after_another_try_or_after_a_while(
     name = "revenue.customers.run"
 
     def look(facts: RunFacts, number: int = 1) -> int:
-        reader.read_jobs(facts, {"revenue": str(tmp_path)}, {name: [task(name, 0, "success", number)]})
+        read_jobs(reader, facts, {"revenue": str(tmp_path)}, {name: [task(name, 0, "success", number)]})
         return len(reads)
 
     assert [look(LIVE), look(LIVE)] == [1, 1]
@@ -94,7 +98,7 @@ def test_a_manifest_is_read_again_after_another_try_or_after_a_while(
 def test_history_tells_fan_out_and_bytes_of_what_was_decided(tmp_path: Path) -> None:
     revenue_run(tmp_path).run("orders")
     (told,) = RunReader(Path).read_history([OVER], {OVER.run_id: {"revenue": str(tmp_path), "other": None}})
-    assert told["jobs"] == {"revenue": {"orders": {"parallelism": 4, "bytes_in": 4000}}}
+    assert told["jobs"] == {"revenue": {"orders": {"parallelism": 4, "bytes_in": 4000, "divided_bytes": 4000}}}
 
 
 def test_history_tells_seconds_and_what_was_predicted_of_runs_that_are_over(tmp_path: Path) -> None:
@@ -105,5 +109,5 @@ def test_history_tells_seconds_and_what_was_predicted_of_runs_that_are_over(tmp_
     remember_run(run.folder, RunHistory(1.0, (whole, broken), OVER.run_id))
     (told,) = RunReader(Path).read_history([OVER], {OVER.run_id: {"revenue": str(tmp_path)}})
     assert told["jobs"]["revenue"] == {
-        "orders": {"parallelism": 4, "bytes_in": 4000, "seconds": 6.5, "predicted_seconds": 5.0}
+        "orders": {"parallelism": 4, "bytes_in": 4000, "divided_bytes": 4000, "seconds": 6.5, "predicted_seconds": 5.0}
     }

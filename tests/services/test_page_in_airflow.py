@@ -93,12 +93,17 @@ def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
     ]
     assert cells == counts
     assert f"{sum(counts)} subtasks: {sum(counts)} done" in texts(browser, ".summary")[0]
+    # Airflow's clock of every task and Spark's of every operation come together: nothing of the run is missing.
+    (told,) = texts(browser, ".timeline .told")
+    assert told.count("Airflow between tasks") + told.count("other") >= 1
+    waited_for = texts(browser, ".timeline tbody tr")
+    assert any("Spark in enriched[" in row for row in waited_for)
+    assert any("plan" in row for row in waited_for)
     reasons = [text.replace("→", "->") for text in texts(browser, ".reason")]
     assert reasons == [region.decision.reason for region in view.regions if region.decision]
     assert any("subpartition" in chip for chip in texts(browser, ".chip.warn"))  # the hot customer is called out
     assert wait_for(browser, "document.querySelectorAll('figure').length") == 4
     assert browser.execute_script("return document.querySelectorAll('figure:first-of-type .past').length") == 3
-    browser.execute_script("scrollTo(0, 120)")
     browser.switch_to.default_content()
     browser.save_screenshot(str(screenshots / "adaptive-plan.png"))
 

@@ -10,6 +10,7 @@ from airflow_abs.cli.commands.runs import find_folders
 from airflow_abs.cli.output.graph_text import run_to_dot
 from airflow_abs.cli.output.tables import Block, Column, Table, show
 from airflow_abs.core.wording import format_bytes, format_count
+from airflow_abs.exchange.runs.run_account import describe_seconds
 from airflow_abs.exchange.runs.run_json import run_to_json
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.runs.run_view import EdgeView, RegionView, RunView, SubtaskView
@@ -59,7 +60,10 @@ def describe_run(run: RunView, *, every_subtask: bool = False) -> list[Block]:
     where = f"{run.folder.dag_id} / {run.folder.run_id} / {run.folder.job}"
     facts = f"target {target} per subtask, strategy {options['strategy']}, Spark {run.plan.spark_version}"
     slots = f", {format_count(run.plan.slots, 'slot')}" if run.plan.slots else ""
-    blocks: list[Block] = [where, f"{facts}{slots}", "", Table(_REGION_COLUMNS, [_region_row(r) for r in run.regions])]
+    seconds = describe_seconds(run)
+    account = [f"seconds {seconds}"] if seconds else []
+    regions = Table(_REGION_COLUMNS, [_region_row(region) for region in run.regions])
+    blocks: list[Block] = [where, f"{facts}{slots}", *account, "", regions]
     for region in run.regions:
         blocks += ["", *_describe_region(region, every_subtask=every_subtask)]
     return blocks
@@ -133,7 +137,7 @@ def _skew(region: RegionView) -> list[str]:
 
 
 def _durability(region: RegionView) -> list[str]:
-    return [f"  edge {line}" for line in region.durability]
+    return [f"  edge {edge}" for edge in region.planned_edges]
 
 
 def _problems(region: RegionView) -> list[str]:

@@ -152,6 +152,9 @@ class PlannedEdge:
     durable: bool
     reason: str
 
+    def __str__(self) -> str:
+        return f"{self.producer} -> {self.consumer}.{self.input_name}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
@@ -206,13 +209,9 @@ class JobPlan:
         told = [self.usual[vertex].describe_strange(vertex, size) for vertex, size in read if vertex in self.usual]
         return tuple(line for line in told if line is not None)
 
-    def describe_edges(self, region: PlannedRegion) -> tuple[str, ...]:
-        """A sentence for each edge to one of its vertices of which it was decided whether it is written."""
-        return tuple(
-            f"{edge.producer} -> {edge.consumer}.{edge.input_name}: {edge.reason}"
-            for edge in self.edges
-            if edge.consumer in region.vertices
-        )
+    def edges_to(self, region: PlannedRegion) -> tuple[PlannedEdge, ...]:
+        """The edges to its vertices of which it was decided whether they are written."""
+        return tuple(edge for edge in self.edges if edge.consumer in region.vertices)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

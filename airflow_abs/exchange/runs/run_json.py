@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from airflow_abs.core.decide.plain_words import describe_clamp, describe_rule
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
 
 
@@ -28,16 +29,21 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "name": region.name,
         "title": region.title,
         "vertices": list(region.planned.vertices),
+        "declared": list(region.declared),
         "edges": [asdict(edge) for edge in region.edges],
+        "inside": [asdict(edge) for edge in region.planned_edges if not edge.durable],
         "sinks": [{"vertex": sink.vertex, "path": sink.label} for sink in region.planned.sinks],
         "bound": region.planned.subpartitions,
         "parallelism": decision.parallelism if decision else None,
         "rule": decision.rule if decision else None,
         "reason": decision.reason if decision else None,
+        "rule_told": describe_rule(decision.rule) if decision else None,
         "clamps": [str(clamp) for clamp in decision.clamps] if decision else [],
+        "clamps_told": [describe_clamp(clamp) for clamp in decision.clamps] if decision else [],
         "target_bytes": decision.options.target_bytes if decision else None,
         "max_over_mean": round(decision.max_over_mean, 3) if decision else None,
         "bytes_in": region.bytes_in,
+        "divided_bytes": region.divided_bytes,
         "broadcast_bytes": decision.broadcast_bytes if decision else None,
         "bytes_out": region.bytes_out,
         "rows": region.rows,
@@ -49,7 +55,7 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "expectations": [verdict.to_json() for verdict in region.verdicts],
         "problems": list(region.problems),
         "strange": list(region.strange),
-        "durability": list(region.durability),
+        "durability": list(map(str, region.planned_edges)),
         "took": region.took,
         "predicted": asdict(region.predicted) if region.predicted else None,
     }
@@ -70,5 +76,6 @@ def _subtask_to_json(subtask: SubtaskView) -> dict[str, Any]:
         "bytes_out": subtask.bytes_out,
         "seconds": subtask.seconds,
         "waited": subtask.waited,
+        "began": subtask.began,
         "stale": subtask.is_stale,
     }

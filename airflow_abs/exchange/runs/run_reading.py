@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from airflow_abs.core.decide.region_decision import SubtaskAssignment
 from airflow_abs.core.expect.verdicts import Verdict
@@ -69,9 +70,20 @@ def _read_region(
 ) -> RegionView:
     problems: list[str] = []
     stored = _read_decision(folder, plan, planned, problems)
+    view = RegionView(
+        planned,
+        stored,
+        (),
+        {},
+        (),
+        (),
+        planned_edges=plan.edges_to(planned),
+        predicted=plan.prediction_of(planned.name),
+        declared=plan.declared_regions(planned.name),
+        rows_read=_rows_read(planned, before),
+    )
     if stored is None:
-        cut, durability = _written_so_far(planned, before), plan.describe_edges(planned)
-        return RegionView(planned, None, (), {}, cut, tuple(problems), durability=durability)
+        return replace(view, bytes_by_subpartition=_written_so_far(planned, before), problems=tuple(problems))
 
     def read(indices: Iterable[int]) -> list[Manifest | str | None]:
         return [_read_manifest(find, folder, planned.name, index) for index in indices]
@@ -81,16 +93,31 @@ def _read_region(
     found = dict(enumerate(entry for part in pool.map(read, parts) for entry in part))
     problems += [each for each in found.values() if isinstance(each, str)]
     manifests = {index: each for index, each in found.items() if isinstance(each, Manifest)}
-    digest = stored.digest
     subtasks = tuple(
-        _subtask(planned, digest, assignment, manifests.get(assignment.index))
+        _subtask(planned, stored, assignment, manifests.get(assignment.index))
         for assignment in stored.decision.subtasks
     )
-    cut, strange = _decided_from(planned, stored), plan.strange_sources(stored.decision)
-    current = [each for each in manifests.values() if each.decision == digest]
-    verdicts = _read_verdicts(folder, planned, current, problems, is_done=len(current) == count)
-    told, predicted = plan.describe_edges(planned), plan.prediction_of(planned.name)
-    return RegionView(planned, stored, subtasks, manifests, cut, tuple(problems), strange, verdicts, told, predicted)
+    current = [each for each in manifests.values() if each.decision == stored.digest]
+    return replace(
+        view,
+        subtasks=subtasks,
+        manifests=manifests,
+        bytes_by_subpartition=_decided_from(planned, stored),
+        strange=plan.strange_sources(stored.decision),
+        verdicts=_read_verdicts(folder, planned, current, problems, is_done=len(current) == count),
+        problems=tuple(problems),
+    )
+
+
+def _rows_read(planned: PlannedRegion, before: Mapping[str, RegionView]) -> dict[str, int]:
+    """Of each result that it reads, if every subtask of the producer has committed."""
+    found = {}
+    for entry in planned.inputs:
+        producer = before[entry.region]
+        if producer.decision is not None and producer.committed == producer.decision.parallelism:
+            results = [manifest.results.get(entry.result) for manifest in producer.manifests.values()]
+            found[entry.result] = sum(result.rows for result in results if result is not None)
+    return found
 
 
 def _read_verdicts(
@@ -131,12 +158,13 @@ def _read_decision(
 
 
 def _subtask(
-    planned: PlannedRegion, digest: str, assignment: SubtaskAssignment, manifest: Manifest | None
+    planned: PlannedRegion, stored: StoredDecision, assignment: SubtaskAssignment, manifest: Manifest | None
 ) -> SubtaskView:
     splits, files = (sum(map(len, read.values())) for read in (assignment.splits, assignment.files))
     given = (assignment.index, assignment.subpartitions, splits, assignment.bytes)
     if manifest is None:
         return SubtaskView(*given, hot_part=assignment.hot_part, files=files)
+    ready, waited = stored.measured_at, manifest.waited
     # Results of one vertex hold the same rows in other cuts.
     last = {name: each for name, each in manifest.results.items() if name.rpartition(".")[0] == planned.name}
     rows = max((each.rows for each in (last or manifest.results).values()), default=0)
@@ -146,8 +174,9 @@ def _subtask(
         rows=rows,
         bytes_out=sum(each.bytes for each in manifest.results.values()),
         seconds=round(manifest.seconds, 3),
-        waited=None if manifest.waited is None else round(manifest.waited, 3),
-        is_stale=manifest.decision != digest,
+        waited=None if waited is None else round(waited, 3),
+        began=None if ready is None or waited is None else round(ready + waited, 3),
+        is_stale=manifest.decision != stored.digest,
         hot_part=assignment.hot_part,
         files=files,
     )

@@ -7,7 +7,7 @@ tables. Reading changes nothing, and what is not there yet is None: a run can be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from airflow_abs.core.decide.hot_subpartitions import HotPart
@@ -20,15 +20,18 @@ from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.manifest import Manifest
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.records.plan import JobPlan, PlannedEdge, PlannedRegion
+from airflow_abs.exchange.sources.planned_source import vertex_of
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeView:
     """One input of a region. `kind` is its partitioning, or ``source`` (then `path` is what it reads).
 
-    `producer` and `vertex` are the region and the vertex that it comes from, `keys` the columns of a hash edge; `bytes`
-    None until the region is decided. `how` is all of it for people: ``broadcast``, ``hash(customer_id), inferred``.
+    `producer` and `vertex` are the region and the vertex that it comes from, `consumer` the vertex that reads it,
+    `keys` the columns of a hash edge; `bytes` None until the region is decided, `rows` None unless the whole producer
+    has committed. `how` is all of it for people: ``broadcast``, ``hash(customer_id), inferred``; `reason` why it is
+    written, if that was decided on the day.
     """
 
     name: str
@@ -40,6 +43,9 @@ class EdgeView:
     keys: tuple[str, ...] = ()
     how: str = ""
     inferred: bool = False
+    consumer: str = ""
+    rows: int | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +53,8 @@ class SubtaskView:
     """One subtask: what it was given, and what its last attempt left (None until it has committed).
 
     `files` are those of rescale inputs. `bytes` are those of its own subpartitions, splits and files, broadcast inputs
-    not counted. `rows` are those of the region's last vertex, `bytes_out` the sizes of all files. `is_stale`: what it
-    left is of an earlier decision.
+    not counted. `rows` are those of the region's last vertex, `bytes_out` the sizes of all files. `began` is when it
+    began on Spark, in epoch seconds, None if nobody knows. `is_stale`: what it left is of an earlier decision.
     """
 
     index: int
@@ -60,6 +66,7 @@ class SubtaskView:
     bytes_out: int | None = None
     seconds: float | None = None
     waited: float | None = None
+    began: float | None = None
     is_stale: bool = False
     hot_part: HotPart | None = None
     files: int = 0
@@ -86,8 +93,10 @@ class RegionView:
     `bytes_by_subpartition` is the histogram that the ranges cut; before the decision what is written so far; () if it
     reads no range or nothing is known.
     `problems` are messages about files that cannot be read. `strange` says of its sources what is unlike earlier days.
-    `verdicts` are what came of its expectations, as far as subtasks have committed. `durability` says of the edges to
-    its vertices why they are written, or kept inside Spark, `predicted` is what `plan` said of it.
+    `verdicts` are what came of its expectations, as far as subtasks have committed. `planned_edges` says of the edges
+    to its vertices why they are written, or kept inside Spark, `predicted` is what `plan` said of it. `declared` are
+    the declared regions that run as this one, which is the last of them. `rows_read` are those of its inputs by result,
+    where the whole producer has committed.
     """
 
     planned: PlannedRegion
@@ -98,8 +107,10 @@ class RegionView:
     problems: tuple[str, ...]
     strange: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
-    durability: tuple[str, ...] = ()
+    planned_edges: tuple[PlannedEdge, ...] = ()
     predicted: Prediction | None = None
+    declared: tuple[str, ...] = ()
+    rows_read: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def expectations(self) -> tuple[tuple[str, Expectation], ...]:
@@ -128,6 +139,15 @@ class RegionView:
     def bytes_in(self) -> int | None:
         """All inputs, each once."""
         return sum(entry.bytes for entry in self.decision.inputs) if self.decision else None
+
+    @property
+    def divided_bytes(self) -> int | None:
+        """All inputs but those that every subtask reads whole: what the decision divides."""
+        return (
+            sum(entry.bytes for entry in self.decision.inputs) - self.decision.broadcast_bytes
+            if self.decision
+            else None
+        )
 
     @property
     def rows(self) -> int | None:
@@ -162,23 +182,35 @@ class RegionView:
     def edges(self) -> tuple[EdgeView, ...]:
         """Blocking inputs and sources, in the order of the plan."""
         known = {entry.name: entry.bytes for entry in self.decision.inputs} if self.decision else {}
+        reasons = {f"{edge.consumer}.{edge.input_name}": edge.reason for edge in self.planned_edges}
         inputs = [
             EdgeView(
-                entry.name,
-                entry.partitioning.value,
-                entry.region,
-                vertex,
-                None,
-                known.get(entry.name),
-                entry.keys,
-                entry.how,
-                entry.inferred,
+                name=entry.name,
+                kind=entry.partitioning.value,
+                producer=entry.region,
+                vertex=entry.result.rpartition(".")[0],
+                path=None,
+                bytes=known.get(entry.name),
+                keys=entry.keys,
+                how=entry.how,
+                inferred=entry.inferred,
+                consumer=vertex_of(entry.name),
+                rows=self.rows_read.get(entry.result),
+                reason=reasons.get(entry.name),
             )
             for entry in self.planned.inputs
-            for vertex in [entry.result.rpartition(".")[0]]
         ]
         sources = [
-            EdgeView(source.name, "source", None, None, source.label, known.get(source.name), how="source")
+            EdgeView(
+                name=source.name,
+                kind="source",
+                producer=None,
+                vertex=None,
+                path=source.label,
+                bytes=known.get(source.name),
+                how="source",
+                consumer=vertex_of(source.name),
+            )
             for source in self.planned.sources
         ]
         return (*inputs, *sources)

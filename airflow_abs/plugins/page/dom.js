@@ -30,9 +30,9 @@ const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"
 const percent = (part, whole) => (!whole ? "–" : part && 200 * part < whole ? "less than 1 %" : `${Math.round((100 * part) / whole)} %`);
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
-  const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  const minutes = Math.floor(Math.round(seconds) / 60);
+  return minutes < 60 ? `${minutes} min ${Math.round(seconds) % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 const between = (start, end) => (start ? (Date.parse(end ?? new Date().toISOString()) - Date.parse(start)) / 1000 : null);
 const arrow = (text) => text.replace("->", "→");

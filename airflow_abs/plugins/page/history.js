@@ -24,8 +24,8 @@ function seriesOf(history) {
 
 // How far a run's bytes are from what is usual: null unless there is a usual to compare with.
 function strangeness(values, position) {
-  const others = values.filter((value, index) => value && index !== position).map((value) => value.bytes_in).sort((a, b) => a - b);
-  const own = values[position]?.bytes_in;
+  const others = values.filter((value, index) => value && index !== position).map(readOf).sort((a, b) => a - b);
+  const own = values[position] && readOf(values[position]);
   if (others.length < 3 || own === undefined || own === null) return null;
   const median = others[Math.floor(others.length / 2)];
   return median ? own / median : null;
@@ -33,7 +33,7 @@ function strangeness(values, position) {
 
 function drawSmall({ job, region, values }, runs, current) {
   const position = runs.findIndex((run) => run.run_id === current);
-  const most = Math.max(1, ...values.map((value) => value?.bytes_in ?? 0));
+  const most = Math.max(1, ...values.map((value) => (value ? readOf(value) : 0)));
   const widest = Math.max(1, ...values.map((value) => value?.parallelism ?? 0));
   const slot = SMALL.width / Math.max(runs.length, 8), ground = SMALL.height - 1;
   const own = values[position], ratio = strangeness(values, position);
@@ -42,9 +42,9 @@ function drawSmall({ job, region, values }, runs, current) {
   values.forEach((value, index) => {
     const run = runs[index], x = index * slot;
     if (!value) return;
-    const tall = Math.max(2, (ground - SMALL.top - SMALL.line) * value.bytes_in / most);
+    const tall = Math.max(2, (ground - SMALL.top - SMALL.line) * readOf(value) / most);
     points.push([x + slot / 2, SMALL.top + SMALL.line - SMALL.line * value.parallelism / widest, index]);
-    const told = `${dayOf(run.date)} (${run.run_id}): ${count(value.parallelism, "subtask")}, ${bytes(value.bytes_in)}, ${run.state}`;
+    const told = `${dayOf(run.date)} (${run.run_id}): ${count(value.parallelism, "subtask")}, ${bytes(readOf(value))}, ${run.state}`;
     drawing.append(s("g", {
       class: `past ${index === position ? "current" : ""} ${run.state}`, role: "link", tabindex: index === position ? null : 0, "aria-label": told,
       onclick: () => openRun(run.run_id), onkeydown: (event) => { if (event.key === "Enter") openRun(run.run_id); },
@@ -54,7 +54,7 @@ function drawSmall({ job, region, values }, runs, current) {
   drawing.append(s("polyline", { class: "fan", points: points.map(([x, y]) => `${x},${y}`).join(" ") }),
     ...points.filter(([, , index]) => index === position || points.length < 12).map(([x, y, index]) => s("circle", { class: `fan-dot ${index === position ? "current" : ""}`, cx: x, cy: y, r: index === position ? 3.4 : 2 })));
   return h("figure", null, h("figcaption", null, h("strong", null, region),
-    h("span", null, own ? `${count(own.parallelism, "subtask")}, ${bytes(own.bytes_in)}` : "not decided"),
+    h("span", null, own ? `${count(own.parallelism, "subtask")}, ${bytes(readOf(own))}` : "not decided"),
     ratio !== null && (ratio >= 2.5 || ratio <= 0.4) && h("span", { class: "chip warn" }, `${ratio >= 1 ? ratio.toFixed(1) : ratio.toFixed(2)}× the usual`)), drawing, drawTook(region, values, runs, position));
 }
 
@@ -73,6 +73,6 @@ function drawTook(region, values, runs, position) {
       s("rect", { class: "amount", x, y: ground - high, width, height: high, rx: Math.min(2, slot / 4) }),
       s("line", { class: "said", x1: index * slot, x2: index * slot + slot, y1: said, y2: said })));
   });
-  return [h("p", { class: "hint" }, "Seconds on Spark; the line is what was predicted."), drawing];
+  return [h("p", { class: "hint" }, "Seconds on Spark; dash: predicted."), drawing];
 }
 const openRun = (run) => go(planAddress(run));

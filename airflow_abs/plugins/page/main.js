@@ -34,12 +34,13 @@ function show(run) {
   document.getElementById("notice")?.remove();
   for (const [number, job] of run.jobs.entries()) (job.regions ?? []).forEach((region, position) => { region.id = `${number}-${position}`; });
   if (first) {
-    page.replaceChildren(h("header", { id: "top" }), h("div", { id: "failures" }), h("div", { id: "graphs" }), h("div", { id: "regions" }), h("div", { id: "past" }));
+    page.replaceChildren(h("header", { id: "top" }), h("div", { id: "failures" }), h("div", { id: "graphs" }), h("div", { id: "times" }), h("div", { id: "regions" }), h("div", { id: "past" }));
     page.setAttribute("aria-busy", "false");
   }
   document.getElementById("top").replaceChildren(...drawTop(run));
   redraw("failures", failuresOf(run), drawFailure);
   redraw("graphs", run.jobs, (job) => job.regions ? [run.jobs.length > 1 && h("h2", null, job.job), drawGraph(job, chooseRegion)] : [drawMissing(run, job)]);
+  redraw("times", [[run.timeline, run.jobs.map((job) => (job.regions ?? []).map((region) => region.declared))]], () => [drawTimeline(run.timeline, run.jobs, chooseSubtask)]);
   drawCards(run);
   const told = summary(run);
   if (told !== memory.told) { say(told); memory.told = told; }
@@ -56,10 +57,10 @@ function redraw(id, value, draw) {
   const part = document.getElementById(id), now = JSON.stringify(value);
   if (part.shown === now) return;
   part.shown = now;
-  const left = part.querySelector(".graph")?.scrollLeft ?? 0, way = wayToFocus(part);
+  const way = wayToFocus(part), open = part.querySelector("details")?.open;
   part.replaceChildren(...value.flatMap(draw).filter(Boolean));
-  const graph = part.querySelector(".graph");
-  if (graph) graph.scrollLeft = left;
+  for (const each of part.children) each.draw?.();
+  if (open && part.querySelector("details")) part.querySelector("details").open = true;
   focusAt(way, part);
 }
 
@@ -94,7 +95,9 @@ function wayToFocus(root) {
   return way;
 }
 function focusAt(way, root) { way?.reduce((element, position) => element?.children[position], root)?.focus({ preventScroll: true }); }
-new ResizeObserver(() => { for (const card of memory.cards.values()) card.draw(); }).observe(page);
+new ResizeObserver(() => {
+  for (const part of [...document.querySelectorAll("#graphs > *, #times > *"), ...memory.cards.values()]) part.draw?.();
+}).observe(page);
 
 function drawTop(run) {
   const regions = run.jobs.flatMap((job) => job.regions ?? []);
@@ -172,7 +175,7 @@ function chooseAsked(run) {
   let around = new URLSearchParams();
   try { around = new URLSearchParams(window.parent.location.search); } catch { /* another site's */ }
   const wanted = ASKED.get("region") ?? around.get("region"), index = Number(ASKED.get("subtask") ?? around.get("subtask") ?? -1);
-  const region = run.jobs.flatMap((job) => job.regions ?? []).find((each) => each.name === wanted || each.vertices.includes(wanted));
+  const region = run.jobs.flatMap((job) => job.regions ?? []).find((each) => each.declared.includes(wanted) || each.vertices.includes(wanted));
   if (!region) return;
   if (index >= 0 && index < region.subtasks.length) chooseSubtask(region.id, index);
   else chooseRegion(region.name);

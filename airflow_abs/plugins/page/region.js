@@ -29,13 +29,12 @@ function drawRegion(job, region, memory) {
     hold.replaceChildren(drawStrip(region, subtasks, width, chosen, select));
     if (focused) hold.firstChild.focus();
   };
-  // A card that takes another one's place: its table stays open, and where it was scrolled to.
+  // A card that takes another one's place: its table stays open.
   card.goOn = (before) => {
     const [was, is] = [before, card].map((each) => each.querySelector("details"));
     if (!was?.open || !is) return;
     is.open = true;
     is.fill();
-    is.querySelector(".scroll").scrollTop = was.querySelector(".scroll").scrollTop;
   };
   card.select = (index) => { chosen.index = index; hold.drawn = 0; card.draw(); };
   return card;
@@ -43,8 +42,8 @@ function drawRegion(job, region, memory) {
 
 function chips(job, region, subtasks) {
   const told = [];
-  if (region.rule) told.push(h("span", { class: "chip" }, `rule ${region.rule}`), h("span", { class: "chip" }, `target ${bytes(region.target_bytes)}`));
-  for (const clamp of region.clamps) told.push(h("span", { class: "chip note" }, `bound ${clamp}`));
+  if (region.rule) told.push(h("span", { class: "chip", title: `rule ${region.rule}` }, region.rule_told));
+  region.clamps.forEach((clamp, position) => told.push(h("span", { class: "chip note", title: `bound ${clamp}` }, region.clamps_told[position])));
   if (region.max_over_mean >= 1.5) told.push(h("span", { class: "chip warn" }, `⚠ largest subtask ${region.max_over_mean.toFixed(1)}× the mean`));
   for (const line of region.strange) told.push(h("span", { class: "chip warn" }, `⚠ ${line}`));
   const hot = hottest(region.bytes_by_subpartition);
@@ -71,16 +70,22 @@ function facts(region, subtasks) {
   const start = times.map((each) => each.start).filter(Boolean).sort()[0];
   const ended = times.length && times.every((each) => each.end);
   const end = ended ? times.map((each) => each.end).sort().at(-1) : null;
+  const told = region.predicted, from = told && (told.from_history ? "from earlier runs" : "by the defaults");
+  const foretold = (text) => told && h("span", { class: "was-told", title: `predicted ${from}` }, ` (predicted ${text})`);
   return h("dl", { class: "facts" },
     ...inputs.map(([how, what, size]) => h("div", null, h("dt", null, how), h("dd", { class: "long" }, what, " ", h("b", null, size)))),
     ...region.sinks.map((sink) => h("div", null, h("dt", null, "publishes"), h("dd", { class: "long" }, sink.path))),
-    ...region.durability.map((line) => h("div", null, h("dt", null, "edge"), h("dd", { class: "long" }, line))),
-    region.predicted && h("div", null, h("dt", null, region.predicted.from_history ? "predicted" : "predicted by the defaults"),
-      h("dd", null, `${duration(region.predicted.seconds)}, ${bytes(region.predicted.output_bytes)}`)),
-    region.predicted && region.took !== null && h("div", null, h("dt", null, "on Spark"), h("dd", null, duration(region.took))),
     region.rows !== null && h("div", null, h("dt", null, "rows out"), h("dd", null, number(region.rows))),
-    region.bytes_out !== null && h("div", null, h("dt", null, "bytes out"), h("dd", null, bytes(region.bytes_out))),
-    start && h("div", null, h("dt", null, ended ? "took" : "so far"), h("dd", null, duration(between(start, end)))));
+    region.bytes_out !== null && h("div", null, h("dt", null, "bytes out"), h("dd", null, bytes(region.bytes_out), foretold(bytes(told?.output_bytes)))),
+    region.took !== null && h("div", null, h("dt", null, "on Spark"), h("dd", null, duration(region.took), foretold(duration(told?.seconds)))),
+    start && h("div", null, h("dt", null, ended ? "in Airflow" : "so far"), h("dd", null, duration(between(start, end)))),
+    told && region.took === null && h("div", null, h("dt", null, `predicted ${from}`), h("dd", null, `${duration(told.seconds)} on Spark, ${bytes(told.output_bytes)} out`)),
+    ...edgeReasons(region).map(([what, why]) => h("div", { class: "whole" }, h("dt", null, what), h("dd", { class: "long" }, why))));
+}
+// Why each edge to its vertices is written, or kept inside Spark, as far as that was decided on the day.
+function edgeReasons(region) {
+  return [...region.edges.filter((edge) => edge.reason).map((edge) => [`edge from ${edge.vertex}`, edge.reason]),
+    ...region.inside.map((edge) => [`${edge.producer} runs inside`, edge.reason])];
 }
 
 function legend(counts) {
@@ -106,15 +111,21 @@ function drawDetail(job, region, subtask, subtasks, memory) {
   return detail;
 }
 
+const WHY_LINES = 12; // of a long message; the others unfold
 // The reason is in Airflow's log; it is asked for with the viewer's own rights, once for each try.
 function drawReason(memory, task, index, attempt) {
   const key = `${task}/${index}/${attempt}`;
-  const box = h("pre", { class: "why", tabindex: 0, "aria-label": "Why it failed" }, memory.reasons.get(key) ?? "Reading why…");
+  const box = h("pre", { class: "why", "aria-label": "Why it failed" });
+  const show = (text) => {
+    const lines = text.split("\n"), more = lines.length > WHY_LINES;
+    box.replaceChildren(lines.slice(0, more ? WHY_LINES : undefined).join("\n"), more ? h("details", null, h("summary", null, `${lines.length - WHY_LINES} more lines`), lines.slice(WHY_LINES).join("\n")) : "");
+  };
+  show(memory.reasons.get(key) ?? "Reading why…");
   if (!memory.reasons.has(key)) {
     readReason(task, index, attempt)
       .then((reason) => { memory.reasons.set(key, reason ?? "Its log tells no error; see Airflow's own pages."); })
       .catch((error) => { memory.reasons.set(key, `Not known: ${error.message}`); })
-      .finally(() => { box.textContent = memory.reasons.get(key); });
+      .finally(() => { show(memory.reasons.get(key)); });
   }
   return box;
 }
@@ -125,11 +136,11 @@ function table(job, region, subtasks) {
   details.fill = () => {
     if (details.children.length > 1) return;
     const head = ["#", "state", "reads", "bytes in", "rows out", "bytes out", "time", "attempt"];
-    details.append(h("div", { class: "scroll" }, h("table", null, h("caption", { class: "hidden" }, `Subtasks of ${region.title}`),
+    details.append(h("table", { class: "listing" }, h("caption", { class: "hidden" }, `Subtasks of ${region.title}`),
       h("thead", null, h("tr", null, ...head.map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", null, ...subtasks.map((each) => h("tr", { class: each.state },
         h("th", { scope: "row" }, link(taskAddress(`${job.job}.${region.name}.run`, each.index), null, String(each.index))),
-        ...[STATES[each.state], each.reads, bytes(each.bytes), number(each.rows), bytes(each.bytes_out), duration(each.seconds), String(each.instance?.try || "–")].map((value) => h("td", null, value))))))));
+        ...[STATES[each.state], each.reads, bytes(each.bytes), number(each.rows), bytes(each.bytes_out), duration(each.seconds), String(each.instance?.try || "–")].map((value, position) => h("td", { "data-name": head[position + 1] }, value)))))));
   };
   return details;
 }

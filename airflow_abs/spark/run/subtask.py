@@ -54,12 +54,14 @@ async def run_subtask(
     *,
     on_progress: ProgressListener | None = None,
     waited: float | None = None,
+    spent: float = 0.0,
 ) -> Manifest:
     """Run a try to its end, or take over where another process left it. Cancelling it leaves Spark running.
 
     Args:
         wanted: the subtask, with Airflow's try number as its attempt.
         waited: seconds from when it could have run until it began; stands in its manifest.
+        spent: seconds since then, in the process that it is taken over from.
 
     Raises:
         SparkOperationError: one of its kinds; what Spark said first, then where it happened.
@@ -70,7 +72,7 @@ async def run_subtask(
     if committed is not None:
         return committed
     try:
-        return await run.to_manifest(waited)
+        return await run.to_manifest(waited, spent)
     except OperationTakenOverError:
         raise
     except (SparkOperationError, ExchangeError) as error:
@@ -153,7 +155,7 @@ class _TryRun:
     def end(self, error: str) -> None:
         end_try(self.folder, self.region, self.index, self.record, error, time.time())
 
-    async def to_manifest(self, waited: float | None) -> Manifest:
+    async def to_manifest(self, waited: float | None, spent: float) -> Manifest:
         started = time.monotonic()
         self.spec = await asyncio.to_thread(SubtaskSpec.load, self.folder, self.attempt, self.memory_failures)
         if self.memory_failures:
@@ -169,7 +171,7 @@ class _TryRun:
             index=self.index,
             attempt=written.attempt.attempt,
             decision=self.record.decision,
-            seconds=time.monotonic() - started,
+            seconds=time.monotonic() - started + spent,
             results=written.results,
             waited=waited,
         )

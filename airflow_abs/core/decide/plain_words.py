@@ -1,0 +1,40 @@
+"""Rules and bounds of a decision in the words of somebody who does not know their names."""
+
+from __future__ import annotations
+
+from airflow_abs.core.decide.decision import Clamp
+from airflow_abs.core.wording import format_count
+
+_RULES = {
+    "balanced": "as many subtasks as keep each at its target, cut so that they read about the same",
+    "power_of_two": "the power of two closest to the target",
+    "sources": "as many subtasks as the source's files give at the target",
+    "fixed": "a number that the author set",
+    "single_subtask": "one subtask, because the rows must not be parted",
+    "broadcast_only": "every input is read whole, so there is nothing to divide",
+    "no_inputs": "nothing to read",
+}
+_BOUNDS = {
+    "min_parallelism": "the least that the job allows",
+    "max_parallelism": "the most that the job allows",
+    "default_source_parallelism": "the most that the job allows for a source",
+    "single_subtask": "the rows must not be parted",
+    "sources": "one of its sources needs as many",
+    "number of subpartitions": "there are no more subpartitions to share out",
+    "number of splits": "there are no more pieces of files to share out",
+    "number of files": "there are no more files to share out",
+}
+_SLOTS_PER_WAVE = "slots per wave"
+
+
+def describe_rule(rule: str) -> str:
+    """What a rule does; its own name if it is of another version."""
+    return _RULES.get(rule, rule)
+
+
+def describe_clamp(clamp: Clamp) -> str:
+    """``4 instead of 3, so that none of 2 slots is idle in the last wave``."""
+    changed = f"{clamp.used} instead of {clamp.decided}"
+    if clamp.name == _SLOTS_PER_WAVE:
+        return f"{changed}, so that none of {format_count(clamp.bound, 'slot')} is idle in the last wave"
+    return f"{changed}: {_BOUNDS.get(clamp.name, clamp.name)} ({clamp.bound})"
