@@ -31,6 +31,7 @@ def open_shop(browser: Any, tmp_path: Path) -> Iterator[Open]:
         address = served[-1].__enter__().partition("?")[0]
         metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 500}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        browser.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
         scheme = {"name": "prefers-color-scheme", "value": theme}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         browser.get(f"{address}?dag_id=shop&run_id={run.folder.run_id}")
