@@ -18,7 +18,7 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
 from airflow_abs.exchange.records.deciding import decide_and_store
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
-from airflow_abs.exchange.records.manifest import read_manifests
+from airflow_abs.exchange.records.manifest import Manifest, read_manifests
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedStep
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.results.audit import check_region
@@ -34,7 +34,7 @@ from airflow_abs.spark.result_rows import read_rows
 from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
 from airflow_abs.tables.publication import publish_to_table
 
-_REGIONS_AT_ONCE = 4
+_SUBTASKS_OF_A_SLOT = 2  # one of them plans while the other one works
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class JobRun:
     async def run_region(self, region: str, attempt: int = 1) -> None:
         """Decide a region and run all its subtasks side by side."""
         async with open_connection(self.endpoint) as connection:
-            await self._run_region(connection, region, attempt)
+            await self._run_region(connection, self._admission(), region, attempt)
 
     async def run_subtask(self, region: str, index: int, attempt: int = 1) -> None:
         """Run one subtask of a region that is decided."""
@@ -106,7 +106,7 @@ class JobRun:
         Returns:
             The error of each region that failed, in the order of the plan; regions that read one of those do not run.
         """
-        slots, failed = asyncio.Semaphore(_REGIONS_AT_ONCE), dict[str, Exception]()
+        admission, failed = self._admission(), dict[str, Exception]()
         started: dict[str, asyncio.Task[None]] = {}
 
         async def run(region: PlannedRegion, connection: Connection) -> None:
@@ -114,11 +114,10 @@ class JobRun:
             await asyncio.gather(*(started[name] for name in producers if name in started))
             if any(name not in self.reports for name in producers):
                 return
-            async with slots:
-                try:
-                    await self._run_region(connection, region.name, attempt=1)
-                except Exception as error:
-                    failed[region.name] = error
+            try:
+                await self._run_region(connection, admission, region.name, attempt=1)
+            except Exception as error:
+                failed[region.name] = error
 
         async with open_connection(self.endpoint) as connection:
             for region in self.plan.regions:
@@ -151,11 +150,21 @@ class JobRun:
                         found[vertex] = read_rows(session, self.folder, step, manifests), decision
         return found
 
-    async def _run_region(self, connection: Connection, region: str, attempt: int) -> None:
+    def _admission(self) -> asyncio.Semaphore:
+        """As many subtasks at once as the server has slots for: all of them would want its memory, too."""
+        return asyncio.Semaphore(_SUBTASKS_OF_A_SLOT * (self.plan.slots or 1))
+
+    async def _run_region(
+        self, connection: Connection, admission: asyncio.Semaphore, region: str, attempt: int
+    ) -> None:
+        async def run(entry: SubtaskAttempt) -> Manifest:
+            async with admission:
+                return await run_subtask(connection, self.folder, entry)
+
         stored = await asyncio.to_thread(self.decide, region)
         count = stored.decision.parallelism
         attempts = [SubtaskAttempt(region, index, attempt, stored.digest) for index in range(count)]
-        manifests = await asyncio.gather(*(run_subtask(connection, self.folder, entry) for entry in attempts))
+        manifests = await asyncio.gather(*map(run, attempts))
         self.reports[region] = [report(manifest, count) for manifest in manifests]
 
 

@@ -98,7 +98,9 @@ def predicates(draw: st.DrawFn) -> tuple[str, str]:
         text = f"{column} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
         return text, text
     if kind == "in":
-        wanted = draw(st.lists(st.sampled_from(literals), min_size=1, max_size=3))
+        first = draw(st.sampled_from(literals))
+        alike = [each for each in literals if ("." in each) == ("." in first)]  # pyiceberg's lists are of one kind
+        wanted = [first, *draw(st.lists(st.sampled_from(alike), max_size=2))]
         text = f"{column} {draw(st.sampled_from(['', 'NOT ']))}IN ({', '.join(wanted)})"
         return text, text
     if kind == "like":
