@@ -1,4 +1,4 @@
-"""Settings of the package: Airflow's section `[adaptive_spark]`, and per-job arguments that win over it."""
+"""Settings of the package: Airflow's section `[adaptive_spark]`, and per-job arguments that take precedence over it."""
 
 from __future__ import annotations
 

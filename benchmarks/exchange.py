@@ -1,4 +1,4 @@
-"""CPU of the exchange against Spark's own shuffle: the same rows, scanned, dealt out, and read to the end."""
+"""CPU of the exchange against Spark's own shuffle: the same rows, scanned, distributed, and read to the end."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def revenue_run(root: Path, run_id: str = "manual__2026-01-03", sizes: Sizes = s
 
 
 def copied_run(root: Path, sizes: Sizes = skewed, **options: Any) -> RecordedRun:
-    """A source whose files are dealt out to `copy`, which also reads a hash input; every result read by file has two
+    """A source whose files are distributed to `copy`, which also reads a hash input; every result read by file has two
     files for each subtask."""
     regions = [
         MadeRegion("orders", files=(1800, 900, 900, 400)),

@@ -41,7 +41,8 @@ class AirflowServices:
     """Airflow's services, started by `with` and gone after it, also after an error, Ctrl-C or a kill of this process.
 
     `home` must be private: whatever runs with it as its AIRFLOW_HOME is ended with the services.
-    `env` adds to the environment of the services (and of the tasks they run) and wins over what is set here.
+    `env` adds to the environment of the services (and of the tasks they run); it takes precedence over what is set
+    here.
     `commands` are run instead of `SERVICES`, by name: an api-server on `port`, triggerers (`triggerer-1`, ...),
     `airflow-init`, which makes the tables. What Airflow's health page does not know counts as healthy at once.
     """

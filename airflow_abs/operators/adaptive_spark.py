@@ -141,7 +141,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         return Edge(self, Partitioning.REBALANCE, (), pipelined, durable)
 
     def rescale(self, *, durable: bool | None = None) -> Edge:
-        """Files are dealt out by bytes: each subtask reads whole files of neighbouring subtasks, by no key.
+        """Files are distributed by bytes: each subtask reads whole files of neighbouring subtasks, by no key.
 
         The cheap edge for a transform that works row by row: nothing is hashed or sorted. There are never more subtasks
         with something to read than files; use `rebalance()` to spread few large ones. `durable` as in `hash`.
@@ -240,7 +240,7 @@ class AdaptiveSparkOperator(OrderedVertex):
 
 
 def _as_edge(given: Edge | AdaptiveSparkOperator) -> Edge:
-    """A vertex that is named without saying how its rows are dealt out leaves that to `plan`."""
+    """A vertex that is named without saying how its rows are distributed leaves that to `plan`."""
     return Edge(given, Partitioning.INFERRED) if isinstance(given, AdaptiveSparkOperator) else given
 
 

@@ -228,7 +228,7 @@ def read_output(folder: Path, run_id: str) -> list[tuple[object, ...]]:
 
 
 def _recomputed(job: JobFolder) -> int:
-    """Bytes that were had again after they were lost, each time they were."""
+    """Bytes that were recomputed after they were lost, each time they were."""
     return sum(claim.recomputed_bytes for claim in list_claims(job))
 
 

@@ -65,7 +65,7 @@ class Publisher:
     partitions: tuple[str, ...] = ()
 
     def partition(self, number: int) -> str:
-        """Of its file of that number: they are dealt out in turn."""
+        """Of its file of that number: they are distributed in turn."""
         return f"p={self.partitions[number % len(self.partitions)]}/" if self.partitions else ""
 
 

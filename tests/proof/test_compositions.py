@@ -1,6 +1,6 @@
 """Never green and wrong: random compositions, proved, and if accepted run in parts against the whole.
 
-The parts are dealt out here, not by the exchange (whose dealing out the corpus and `tests/spark` try): three subtasks,
+The rows are distributed here, not by the exchange (which the corpus and `tests/spark` try): three subtasks,
 of which each runs the plan on its own rows in plain Spark. How many compositions: ``AIRFLOW_ABS_COMPOSITIONS`` (500;
 20,000 with ``make test-proof``).
 """

@@ -1,4 +1,4 @@
-"""Hot subpartitions of a join: one that is far above the others is dealt out to several subtasks.
+"""Hot subpartitions of a join: one that is far above the others is distributed to several subtasks.
 
 Each of them reads the part that some producers wrote of the side that may be spread, and all of the other side, so
 every pair of rows still meets once.

@@ -66,7 +66,7 @@ class RegionDecision(Decision):
 
     @property
     def hot_subpartitions(self) -> frozenset[int]:
-        """Those that are dealt out to several subtasks: they are left out of the ranges of all others."""
+        """Those that are distributed to several subtasks: they are left out of the ranges of all others."""
         return frozenset(subtask.hot_part.subpartition for subtask in self.subtasks if subtask.hot_part)
 
     @property

@@ -25,7 +25,7 @@ class BlockingInput:
 
     `bytes_by_partition[producer subtask][subpartition]` are bytes; a broadcast result has one subpartition. Those of a
     rescale input are `[producer subtask][file]`, and every subtask may have written another number of files.
-    `inferred` is how its rows are dealt out, if `plan` found that out: ``hash(customer_id), inferred``.
+    `inferred` is how its rows are distributed, if `plan` found that out: ``hash(customer_id), inferred``.
     """
 
     name: str
@@ -158,7 +158,7 @@ class RegionOptions:
     `parallelism` is the user's and is respected as is. `single_subtask_reason` says why the region cannot be spread (an
     all-to-all edge inside it). `default_source_parallelism` falls back to `max_parallelism`. `slots` is how many
     subtasks can run at once, None if that is not known. `splittable` are the inputs of a join of which a hot
-    subpartition may be dealt out to several subtasks.
+    subpartition may be distributed to several subtasks.
     """
 
     target_bytes: int

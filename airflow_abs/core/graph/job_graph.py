@@ -47,7 +47,7 @@ class JobEdge:
     """One input of a vertex. `keys` belong to hash edges; a forward edge is always pipelined.
 
     `durable` is what the author asks for: rows that are written, or stay inside Spark; None for what the day gives.
-    `inferred` is True once `plan` has found out how rows are dealt out; the author only named the producer.
+    `inferred` is True once `plan` has found out how rows are distributed; the author only named the producer.
     """
 
     producer: str

@@ -1,4 +1,4 @@
-"""How the rows of a producer are dealt out to the subtasks of a consumer."""
+"""How the rows of a producer are distributed to the subtasks of a consumer."""
 
 from __future__ import annotations
 

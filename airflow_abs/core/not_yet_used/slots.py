@@ -113,5 +113,5 @@ class ReactiveParallelism:
         return self.max_parallelism
 
     def can_raise_max_to(self, wanted: int) -> bool:
-        """Data written for a maximum cannot be dealt out to fewer."""
+        """Data written for a maximum cannot be distributed to fewer."""
         return self.max_parallelism <= wanted <= _MOST_MAX_PARALLELISM

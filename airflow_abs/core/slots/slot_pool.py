@@ -1,4 +1,4 @@
-"""Who may run now: slots are dealt out fairly between runs, and first come, first served inside each.
+"""Who may run now: slots are distributed fairly between runs, and first come, first served inside each.
 
     enter ──► its run waits for resources ──► it waits for a slot ──► it holds one ──► leave
                    │                                                    ▲
@@ -162,14 +162,14 @@ class SlotPool:
         return self.tick(now)
 
     def set_share(self, slots: int | None, now: float) -> list[SlotAction]:
-        """So many of the capacity are this pool's to deal out, other pools have the rest; None: all of it."""
+        """So many of the capacity are this pool's to hand out, other pools have the rest; None: all of it."""
         if slots is not None:
             check_int("slots", slots, at_least=0)
         self._share = slots
         return self.tick(now)
 
     def tick(self, now: float) -> list[SlotAction]:
-        """Time has passed: end the waits that are over, then deal out slots, or refuse if there are none."""
+        """Time has passed: end the waits that are over, then hand out slots, or refuse if there are none."""
         for queue in self._queues.values():
             if queue.wait is not None:
                 reason = queue.wait.look(now, queue.judge(self.capacity))

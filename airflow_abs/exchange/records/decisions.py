@@ -29,7 +29,7 @@ class StoredDecision:
     `plan` is the id of the plan that it was made under; `producer_decisions` are the digests of the decisions that
     mapped the producers: what they write under another one, the ranges of this one do not fit. `measured` is what it
     rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then; of inputs
-    whose hot subpartitions may be dealt out, `measured_by_producer` has those of each subtask, and of rescale inputs
+    whose hot subpartitions may be distributed, `measured_by_producer` has those of each subtask, and of rescale inputs
     the bytes of each subtask's files. `placements` are, by rescale input, the checksums of what its producer's subtasks
     wrote: a file that is named by its number alone must hold the rows that it was decided for. `measured_at` is when
     the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch

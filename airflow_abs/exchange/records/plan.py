@@ -121,8 +121,8 @@ class PlannedSink:
 class PlannedRegion:
     """One region. Unless it is `deterministic`, what is lost of its results is not recomputed.
 
-    `splittable` are the names of inputs of which a hot subpartition may be dealt out to several subtasks. `spark_conf`
-    are the author's settings of its Spark sessions.
+    `splittable` are the names of inputs of which a hot subpartition may be shared by several subtasks. `spark_conf` are
+    the author's settings of its Spark sessions.
     """
 
     name: str

@@ -36,7 +36,7 @@ class RecoveryClaim:
 
     `region`, `index` and `decision` say what is recomputed. `inputs` says which attempts of its own producers it reads,
     "" until it knows. `ended` says that its holder is done or gave up: the next one starts at once, under another
-    attempt. `recomputed_bytes` is what it had again, 0 until then.
+    attempt. `recomputed_bytes` is what it recomputed, 0 until then.
     """
 
     owner: str

@@ -67,7 +67,7 @@ class CompiledVertex:
 
     `inputs` are blocking inputs by placeholder; `local` are outputs of vertices of the same region that are written to
     files first. Inputs passed on inside the region are part of the relation. `splittable` are placeholders of inputs
-    of which a hot subpartition may be dealt out. `call_sites` are lines of the author's code by plan id of relations.
+    of which a hot subpartition may be distributed. `call_sites` are lines of the author's code by plan id of relations.
     """
 
     name: str

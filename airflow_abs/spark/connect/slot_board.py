@@ -1,6 +1,6 @@
-"""Where those who deal out the slots of one Spark server see each other: the settings of a session that they share.
+"""Where those who hand out the slots of one Spark server see each other: the settings of a session that they share.
 
-Processes of Airflow that run triggers reach no database, but they all reach the server whose slots they deal out. Each
+Processes of Airflow that run triggers reach no database, but they all reach the server whose slots they hand out. Each
 posts under its own name how many it holds or waits for. There is no clock to agree on: whose note has not changed for a
 while, by the reader's own clock, is gone. With the server the notes are gone as well.
 """
@@ -26,7 +26,7 @@ _SESSION_IS_OVER = "INVALID_HANDLE"
 
 @dataclass(slots=True)
 class SlotBoard:
-    """The notes of all who deal out the slots called `topic` as the same Spark user.
+    """The notes of all who hand out the slots called `topic` as the same Spark user.
 
     Sessions that nobody uses end on the server, and their ids with them. So there is a row of ids, the same for
     everybody, and the first one that has not ended is the one in use.

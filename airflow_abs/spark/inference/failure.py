@@ -46,7 +46,7 @@ def explain_failures(failures: Sequence[Failure]) -> JobGraphError:
     edges = ", ".join(f"{edge.input_name} by {', '.join(edge.keys)}" for edge in hashed)
     alone = " with parallelism=1" if isinstance(second.error, Refusal) and "all rows in" in second.error.why else ""
     return JobGraphError(
-        f"vertex {second.vertex!r} needs its rows dealt out more than once: {bare.text}, which is so once they are "
+        f"vertex {second.vertex!r} needs its rows distributed more than once: {bare.text}, which is so once they are "
         f"hashed ({edges}); but then {second.text}. Cut it there: return what comes before that step, and do the rest "
         f"in a vertex of its own{alone} that has this one as input"
     )

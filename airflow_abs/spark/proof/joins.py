@@ -1,4 +1,4 @@
-"""Joins of rows that are dealt out: which sides may be repeated, and when both sides' rows meet."""
+"""Joins of rows that are distributed: which sides may be repeated, and when both sides' rows meet."""
 
 from __future__ import annotations
 

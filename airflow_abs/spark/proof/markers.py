@@ -58,7 +58,7 @@ class Marker:
 
     `keys` are its hash keys with the type that each is hashed as, None for its own. `source` is True for files;
     `format` is theirs if the transform asks for their metadata, which only a reader of files has. `inferred`: `plan`
-    found out how its rows are dealt out.
+    found out how its rows are distributed.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Marker:
         elif self.keys:
             how = f"hashed by {', '.join(key for key, _ in self.keys)}"
         else:
-            how = "dealt out by files" if self.source else "spread by no key"
+            how = "distributed by files" if self.source else "spread by no key"
         return f"{self.input} is {how}{', inferred' if self.inferred else ''}"
 
     def relation(self, schema: StructType) -> Relation:

@@ -1,4 +1,4 @@
-"""What every physical operator of Spark does to rows that are dealt out to subtasks: one table, closed.
+"""What every physical operator of Spark does to rows that are distributed to subtasks: one table, closed.
 
 Keys are the names of Spark's classes without ``Exec``. A test compares them with the classes in Spark's own jars: an
 operator of another release that is not here is refused, and so is every name that is not here.

@@ -131,7 +131,7 @@ def _describe_key(prover: Prover, vertex: CompiledVertex, key: Expectation, inpu
     drop = "drop join=, " if vertex.splittable else ""
     return (
         f"vertex {vertex.name!r}: expectation {key.name!r} ({key.what}) cannot be counted in parts: rows with the "
-        f"same {', '.join(key.columns)} may be in several subtasks{prover.what_edges_give(inputs)}. To mend it, "
+        f"same {', '.join(key.columns)} may be in several subtasks{prover.what_edges_give(inputs)}. To fix it, "
         f"{drop}read the input with hash({columns}); or give the expectation to a vertex after it whose input is "
         f"hash({columns}); or set parallelism=1"
     )
@@ -150,4 +150,4 @@ def describe_refusal(prover: Prover, name: str, refusal: Refusal) -> str:
     ways = [refusal.remedy, "set parallelism=1"] if "parallelism=1" not in refusal.remedy else [refusal.remedy]
     if refusal.partial:
         ways.append("say per_subtask=True if a result for each subtask's part is what you want")
-    return f"vertex {name!r} cannot run in parts: {prover.describe(name, refusal)}. To mend it, {'; or '.join(ways)}"
+    return f"vertex {name!r} cannot run in parts: {prover.describe(name, refusal)}. To fix it, {'; or '.join(ways)}"

@@ -96,7 +96,7 @@ def limit(operator: Operator, rows: Rows) -> Refusal:
 def sample(rows: Rows) -> Refusal:
     return Refusal(
         "sample()",
-        "takes other rows when they are dealt out differently, and the same ones in no two runs",
+        "takes other rows when they are distributed differently, and the same ones in no two runs",
         "filter by a hash of a key, for example where('pmod(xxhash64(order_id), 100) < 10')",
         ("sample", "sample_by", "sql"),
         rows.inputs,
@@ -200,7 +200,7 @@ def own_exchange(operator: Operator, rows: Rows) -> Refusal:
     return Refusal(
         f"DISTRIBUTE BY, CLUSTER BY or a repartition ({arguments})",
         "hides from the proof whether what follows needs rows of other subtasks",
-        "drop it: the edges say how rows are dealt out",
+        "drop it: the edges say how rows are distributed",
         ("sql", "repartition", "repartition_by_expression"),
         rows.inputs,
     )

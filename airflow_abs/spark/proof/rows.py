@@ -45,7 +45,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """`together` are all ways in which divided rows are known to be dealt out; none of them: anyhow.
+    """`together` are all ways in which divided rows are known to be distributed; none of them: anyhow.
 
     `inputs` are the markers below. `need` is an exchange right below, that the next operator asks for.
     """

@@ -1,4 +1,4 @@
-"""Walks a physical plan from its leaves up, and follows what each operator makes of rows that are dealt out."""
+"""Walks a physical plan from its leaves up, and follows what each operator makes of rows that are distributed."""
 
 from __future__ import annotations
 

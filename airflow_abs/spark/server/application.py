@@ -73,7 +73,7 @@ def server_properties(folder: str, conf: Mapping[str, str], lifetime: float) -> 
 
     Args:
         folder: URI in which it announces its address, by the event log, of which all else is left out.
-        conf: the author's, which win over what is only suggested here.
+        conf: the author's, which take precedence over what is only suggested here.
         lifetime: seconds after which it ends in any case; in whole minutes.
     """
     suggested = {

@@ -1,4 +1,4 @@
-"""Files of rescale inputs, dealt out to subtasks."""
+"""Files of rescale inputs, distributed to subtasks."""
 
 from __future__ import annotations
 

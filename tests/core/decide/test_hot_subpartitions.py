@@ -1,4 +1,4 @@
-"""A hot subpartition of a join is dealt out; everything else stays as it was."""
+"""A hot subpartition of a join is distributed; everything else stays as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots dealt out between runs, as events in and actions out."""
+"""Slots distributed between runs, as events in and actions out."""
 
 from __future__ import annotations
 

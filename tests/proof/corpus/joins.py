@@ -89,7 +89,7 @@ unsafe(
     o=by("orders", "customer"),
     c=spread("customers"),
 )
-unsafe("join_of_source_and_hashed", lambda o, c: o.join(c, "customer"), "files are dealt out without regard to keys", o=source("orders"), c=by("customers", "customer"))  # fmt: skip
+unsafe("join_of_source_and_hashed", lambda o, c: o.join(c, "customer"), "files are distributed without regard to keys", o=source("orders"), c=by("customers", "customer"))  # fmt: skip
 unsafe(
     "join_hashed_by_other_column",
     lambda o, c: o.join(c, "customer"),

@@ -42,12 +42,12 @@ safe("sort_within_partitions", lambda o: o.sortWithinPartitions("at"), o=ANYWHER
 unsafe(
     "seeded_sample",
     lambda o: o.sample(0.5, seed=3).select("id"),
-    "which rows depends on how they are dealt out",
+    "which rows depends on how they are distributed",
     check=some_of("id"),
     o=ANYWHERE,
 )
-unsafe("sample_by_key", lambda o: o.sampleBy("qty", {1: 0.5, 2: 1.0}, seed=1).select("id"), "which rows depends on how they are dealt out", check=some_of("id"), o=ANYWHERE)  # fmt: skip
-unsafe("random_split", lambda o: o.randomSplit([0.5, 0.5], seed=2)[0].select("id"), "which rows depends on how they are dealt out", check=some_of("id"), o=ANYWHERE)  # fmt: skip
+unsafe("sample_by_key", lambda o: o.sampleBy("qty", {1: 0.5, 2: 1.0}, seed=1).select("id"), "which rows depends on how they are distributed", check=some_of("id"), o=ANYWHERE)  # fmt: skip
+unsafe("random_split", lambda o: o.randomSplit([0.5, 0.5], seed=2)[0].select("id"), "which rows depends on how they are distributed", check=some_of("id"), o=ANYWHERE)  # fmt: skip
 safe("coalesce_partitions", lambda o: o.coalesce(1).where("qty > 1"), "moves rows, changes none", o=ANYWHERE)
 safe("repartition_by_number", lambda o: o.repartition(3).where("qty > 1"), "moves rows, changes none", o=ANYWHERE)
 safe("repartition_by_column", lambda o: o.repartition(2, "region"), "moves rows, changes none", o=ORDERS)

@@ -63,7 +63,7 @@ safe("sql_union_all", query("SELECT customer FROM {o} UNION ALL SELECT customer 
 safe("sql_intersect_by_key", query("SELECT customer FROM {o} INTERSECT SELECT customer FROM {e}"), **EVENTS)
 safe("sql_minus_by_key", query("SELECT customer FROM {o} MINUS SELECT customer FROM {e}"), **EVENTS)
 safe("sql_distinct_by_key", query("SELECT DISTINCT customer, day FROM {o}"), o=ORDERS)
-unsafe("sql_tablesample", query("SELECT id FROM {o} TABLESAMPLE (50 PERCENT) REPEATABLE (1)"), "which rows depends on how they are dealt out", o=ANYWHERE)  # fmt: skip
+unsafe("sql_tablesample", query("SELECT id FROM {o} TABLESAMPLE (50 PERCENT) REPEATABLE (1)"), "which rows depends on how they are distributed", o=ANYWHERE)  # fmt: skip
 safe("sql_pipe_syntax", query("FROM {o} |> WHERE qty > 1 |> AGGREGATE sum(amount) AS s GROUP BY customer"), o=ORDERS)
 safe("sql_lateral_column_alias", query("SELECT id, qty * 2 AS twice, twice + 1 AS more FROM {o}"), o=ANYWHERE)
 safe("sql_lateral_subquery", query("SELECT id, s FROM {o} o, LATERAL (SELECT o.qty + 1 AS s)"), o=ANYWHERE)

@@ -109,7 +109,7 @@ def test_every_join_type_keeps_its_rows(connect_server: ConnectEndpoint, lake: P
 
 
 def evenness_without(job: JobRun) -> float:
-    """Largest over mean if no subpartition had been dealt out."""
+    """Largest over mean if no subpartition had been distributed."""
     from dataclasses import replace
 
     regions = [replace(region, splittable=()) for region in job.plan.regions]

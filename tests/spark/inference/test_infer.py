@@ -231,7 +231,7 @@ def test_two_levels_of_exchange_are_refused_with_the_place_to_cut(session: Any) 
         infer(session, grouped_again)
     message = str(caught.value)
     assert message.startswith(
-        "vertex 'step' needs its rows dealt out more than once: a join on customer = customer at "
+        "vertex 'step' needs its rows distributed more than once: a join on customer = customer at "
         f"{line_of(grouped_again, 1)} needs the rows that match in one subtask, which is so once they are hashed "
         "(orders by customer, customers by customer); but then an aggregate"
     )

@@ -35,7 +35,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
     ),
     "aggregate of a source": (
         lambda source: source.groupBy("customer").count(),
-        "(here the source of step is dealt out by files)",
+        "(here the source of step is distributed by files)",
         "make it a vertex of its own whose input is hashed so",
     ),
     "aggregate of a rebalance input": (
@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
     ),
     "join of a source with a hash input": (
         lambda source, customers: source.join(customers.drop("region"), "customer"),
-        "the source of step is dealt out by files",
+        "the source of step is distributed by files",
         "hash()",
     ),
     "cross join": (

@@ -34,7 +34,7 @@ def test_a_key_that_the_transform_has_brought_together_passes(prove: Callable[..
 def test_another_key_is_refused_with_the_edge_to_write(refusal: Callable[..., str]) -> None:
     assert refusal(same, expectations=unique("id")) == (
         "vertex 'step': expectation 'one' (Unique(id)) cannot be counted in parts: rows with the same id may be in "
-        "several subtasks (here orders is hashed by customer). To mend it, read the input with hash('id'); or give the "
+        "several subtasks (here orders is hashed by customer). To fix it, read the input with hash('id'); or give the "
         "expectation to a vertex after it whose input is hash('id'); or set parallelism=1"
     )
 
@@ -57,4 +57,4 @@ def test_a_hot_key_that_several_subtasks_may_share_cannot_be_counted(refusal: Ca
         return orders.join(customers.drop("region"), "customer")
 
     message = refusal(joined, expectations=unique("customer"), join="inner")
-    assert "may be in several subtasks. To mend it, drop join=, read the input with hash('customer')" in message
+    assert "may be in several subtasks. To fix it, drop join=, read the input with hash('customer')" in message

@@ -65,7 +65,7 @@ SHORTENED = "SELECT order_id, cents, note[1:6] AS note FROM read_parquet('{}/*.p
 
 
 def copy_of(server: ConnectEndpoint, orders: Path, folder: Path, run: Any = run_job, **options: Any) -> JobRun:
-    """Each file of `orders` is a subtask's, and what that writes is dealt out by files."""
+    """Each file of `orders` is a subtask's, and what that writes is distributed by files."""
     made: JobRun = run(
         server,
         folder / "exchange",
