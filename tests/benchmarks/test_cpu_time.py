@@ -48,4 +48,4 @@ def test_what_an_ended_child_used_is_not_lost() -> None:
     before = seconds_by_part(read_processes(), os.getpid(), {})
     subprocess.run([sys.executable, "-S", "-c", BURN], check=True)
     used = difference(seconds_by_part(read_processes(), os.getpid(), {}), before)
-    assert used[OTHER] >= 0.5
+    assert used[OTHER] >= 0.5 - 2 / TICKS  # user and system time are rounded down, each
