@@ -5,6 +5,7 @@ All cuts cover every index exactly once, in order. Sizes are bytes, one per inde
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ class IndexRange:
 
     def __post_init__(self) -> None:
         check_int("IndexRange.start", self.start, at_least=0)
-        check_int("IndexRange.stop", self.stop, at_least=self.start + 1)
+        check_int("IndexRange.stop", self.stop, at_least=self.start + 1, at_most=sys.maxsize)
 
     def __len__(self) -> int:
         return self.stop - self.start
