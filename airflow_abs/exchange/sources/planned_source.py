@@ -47,6 +47,11 @@ class PlannedSource:
             return self.table.label
         return self.files.path if self.files is not None else ""
 
+    def describe_columns(self) -> str:
+        """``id integer, tags array``: names and types of its columns, in order."""
+        fields = [(field["name"], field["type"]) for field in json.loads(self.schema)["fields"]]
+        return ", ".join(f"{name} {kind if isinstance(kind, str) else kind['type']}" for name, kind in fields)
+
 
 def vertex_of(source: str) -> str:
     """The vertex that reads the source of this name."""

@@ -28,6 +28,10 @@ class _Rule:
     text: str = ""
 
 
+_HEADER_MISFITS = (
+    "CSV header does not conform to the schema",
+    "Number of column in CSV header is not equal to number of fields in the schema",
+)
 # The first rule that applies to any error of the chain decides. So what names a cause stands before what wraps one:
 # a failed read is a lost input only if it was neither the network nor a record that the user's data got wrong.
 _RULES = (
@@ -55,8 +59,7 @@ _RULES = (
     _Rule(ResourcesError, text="spark.driver.maxResultSize"),
     _Rule(UserCodeError, text="larger than max"),  # a plan or an answer above gRPC's limit: the same again
     _Rule(UserCodeError, "MALFORMED_RECORD_IN_PARSING"),
-    _Rule(UserCodeError, text="CSV header does not conform to the schema"),
-    _Rule(UserCodeError, text="Number of column in CSV header is not equal to number of fields in the schema"),
+    *(_Rule(UserCodeError, text=words) for words in _HEADER_MISFITS),
     _Rule(UserCodeError, "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH"),
     _Rule(UserCodeError, "UNSUPPORTED_CALL"),  # whole files that Spark's reader cannot read: no recomputation helps
     _Rule(TransientSparkError, "java.net."),
@@ -81,6 +84,8 @@ _LEADING_CLASS = re.compile(
     r"\s*(?:\([\w.$]+\)\s*)?(?:[\w.$]+(?:Exception|Error):\s*)?\[(" + _SPARK_CLASS.pattern + r")\]"
 )
 _TRACEBACK_END = re.compile(r"^(?=\S)(?!Traceback)(.+)$", re.MULTILINE)
+_READ_FILE = re.compile(r"while reading file (.+?)\.\s*(?:SQLSTATE|$)")
+_READ_AS = re.compile(r"record parsing: (.{0,200}).*\.$", re.MULTILINE)
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 _TASK_FAILURE = re.compile(r"most recent failure: [^\n]*?\): (?:[\w.$]+: )?([^\n]+)")
 
@@ -112,6 +117,7 @@ def lead_with_users_words(message: str, causes: Sequence[Cause] = ()) -> str:
 
     * an exception in a UDF: its last line ("ValueError: bad customer 7"), then the traceback;
     * `raise_error('...')`: the words alone;
+    * a file that cannot be read: which one and why, and of a record or a header that does not fit what to do;
     * a failed Spark job: what the task died of, then the whole;
     * everything else stays as it is.
     """
@@ -122,6 +128,9 @@ def lead_with_users_words(message: str, causes: Sequence[Cause] = ()) -> str:
             return f"{ends[-1]}\n{text}" if ends else text
         case "USER_RAISED_EXCEPTION":
             return _SQLSTATE.sub("", text.partition("] ")[2]) or text
+        case "FAILED_READ_FILE.NO_HINT":
+            why = _explain_failed_read(text, causes[1:])
+            return f"{why}\n{text}" if why else text
         case "":
             root = causes[-1].message.strip().partition("\n")[0] if len(causes) > 1 else ""
             task = _TASK_FAILURE.search(text)
@@ -129,3 +138,26 @@ def lead_with_users_words(message: str, causes: Sequence[Cause] = ()) -> str:
             return f"{first}\n{text}" if first and not text.startswith(first) else text
         case _:
             return text
+
+
+def _explain_failed_read(text: str, causes: Sequence[Cause]) -> str:
+    """In one line; "" if no cause has words."""
+    found = _READ_FILE.search(text)
+    root = " ".join(_SQLSTATE.sub("", causes[-1].message).split()) if causes else ""
+    if not root or found is None:
+        return ""
+    file = found.group(1)
+    for cause in causes:
+        if cause.error_class.startswith("MALFORMED_RECORD_IN_PARSING"):
+            record = _READ_AS.search(cause.message)
+            return (
+                f"{file} has a record that does not fit the columns of its source: {root}"
+                f"{f' (read as {record.group(1)})' if record else ''}; correct the file, or give "
+                "Files(..., schema='...') that it fits, or options={'mode': 'PERMISSIVE'} to have NULL there"
+            )
+        if any(words in cause.message for words in _HEADER_MISFITS):
+            return (
+                f"{file} has a header that does not fit the columns of its source: {root}; correct the file, or give "
+                "Files(..., schema='...'), by which columns are taken by position, whatever headers say"
+            )
+    return f"{file}: {root}"

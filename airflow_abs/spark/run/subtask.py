@@ -33,6 +33,7 @@ from airflow_abs.spark.errors import (
     SubtaskOutOfMemoryError,
     TransientSparkError,
     UnsplittableMemoryError,
+    UserCodeError,
 )
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
 from airflow_abs.spark.run.claims import interrupt_recoveries
@@ -211,6 +212,9 @@ class _TryRun:
             advice = self._describe_memory_advice(self.spec)
             error = UnsplittableMemoryError(error.message, error_class=error.error_class, causes=error.causes)
             context = f"{context}; {advice}"
+        if type(error) is UserCodeError and error.error_class.startswith("FAILED_READ_FILE") and self.spec is not None:
+            expected = (f"{source.label} ({source.describe_columns()})" for source in self.spec.region.sources)
+            context = f"{context}; sources and their columns: {', '.join(expected)}"
         return error.with_context(context)
 
     def _cannot_shrink(self, spec: SubtaskSpec) -> bool:

@@ -117,6 +117,14 @@ def test_what_overflows_or_is_malformed_fails_and_is_null_only_if_the_author_say
     given = Files(str(lake), format="csv", schema="id INT, x INT")
     error = error_of(connect_server, tmp_path / "strict", given)
     assert isinstance(error, UserCodeError)
+    first, where = str(error).splitlines()[:2]
+    assert first == (
+        f"file://{lake}/b.csv has a record that does not fit the columns of its source: For input string: "
+        "\"99999999999\" (read as [3,null]); correct the file, or give Files(..., schema='...') that it fits, or "
+        "options={'mode': 'PERMISSIVE'} to have NULL there"
+    )
+    assert where.startswith("  in orders[")
+    assert where.endswith(f", try 1; sources and their columns: {lake} (id integer, x integer)")
     permissive = Files(str(lake), format="csv", schema="id INT, x INT", options={"mode": "PERMISSIVE"})
     assert run(connect_server, tmp_path / "permissive", permissive) == [(1, 2), (3, None)]
 
@@ -130,6 +138,11 @@ def test_a_file_whose_header_is_in_another_order_fails_and_is_not_mixed_up(
     write(lake, b_csv="x,id\n2,1\n")
     error = asyncio.run(job.run_regions())["orders"]
     assert isinstance(error, UserCodeError)
+    assert str(error).startswith(
+        f"file://{lake}/b.csv has a header that does not fit the columns of its source: CSV header does not conform to "
+        "the schema. Header: x, id Schema: id, x Expected: id but found: x CSV file: "
+    )
+    assert "correct the file, or give Files(..., schema='...'), by which columns are taken by position" in str(error)
 
 
 def test_a_file_is_opened_by_the_name_that_its_storage_knows() -> None:

@@ -146,6 +146,43 @@ def test_a_chain_without_classes_leads_with_its_root() -> None:
     assert lead_with_users_words(JOB_ABORTED, causes).splitlines()[0] == "Mkdirs failed"
 
 
+def test_a_record_that_does_not_fit_leads_with_its_file_and_why_and_what_to_do() -> None:
+    malformed = (
+        "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected in record parsing: [3,null].\n"
+        "Parse Mode: FAILFAST. To process malformed records as null result, try setting the option 'mode' as "
+        "'PERMISSIVE'.  SQLSTATE: 22023"
+    )
+    causes = [
+        Cause("FAILED_READ_FILE.NO_HINT", READ_FAILED),
+        Cause("MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION", malformed),
+        Cause("MALFORMED_CSV_RECORD", "[MALFORMED_CSV_RECORD] Malformed CSV record: 3,4,5 SQLSTATE: KD000"),
+    ]
+    assert lead_with_users_words(READ_FAILED, causes) == (
+        "file:///x/part-0.parquet has a record that does not fit the columns of its source: [MALFORMED_CSV_RECORD] "
+        "Malformed CSV record: 3,4,5 (read as [3,null]); correct the file, or give Files(..., schema='...') that it "
+        f"fits, or options={{'mode': 'PERMISSIVE'}} to have NULL there\n{READ_FAILED}"
+    )
+
+
+def test_a_header_that_does_not_fit_leads_with_both() -> None:
+    header = "CSV header does not conform to the schema.\n Header: x, id\n Schema: id, x"
+    causes = [Cause("FAILED_READ_FILE.NO_HINT", READ_FAILED), Cause("_LEGACY_ERROR_TEMP_3241", header)]
+    assert lead_with_users_words(READ_FAILED, causes) == (
+        "file:///x/part-0.parquet has a header that does not fit the columns of its source: CSV header does not "
+        "conform to the schema. Header: x, id Schema: id, x; correct the file, or give Files(..., schema='...'), by "
+        f"which columns are taken by position, whatever headers say\n{READ_FAILED}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [("not a Parquet file", "file:///x/part-0.parquet: not a Parquet file"), ("", READ_FAILED)],
+)
+def test_a_file_that_cannot_be_read_leads_with_why_if_that_is_known(words: str, first: str) -> None:
+    causes = [Cause("FAILED_READ_FILE.NO_HINT", READ_FAILED), Cause("java.lang.RuntimeException", words)]
+    assert lead_with_users_words(READ_FAILED, causes).splitlines()[0] == first
+
+
 def test_other_messages_stay_as_they_are() -> None:
     assert lead_with_users_words("\n[PARSE_SYNTAX_ERROR] Syntax error\n== SQL ==\nselec 1\n") == (
         "[PARSE_SYNTAX_ERROR] Syntax error\n== SQL ==\nselec 1"
