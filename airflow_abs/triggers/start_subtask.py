@@ -31,8 +31,9 @@ class _Start:
     record: TryRecord | None = None
 
     @property
-    def is_running(self) -> bool:
-        return self.record is not None and self.record.state == "running"
+    def running_since(self) -> float | None:
+        """When another triggerer began what runs, in epoch seconds."""
+        return self.record.changed if self.record is not None and self.record.state == "running" else None
 
     @property
     def needs_no_slot(self) -> bool:
@@ -107,8 +108,9 @@ class StartSubtaskTrigger(BaseTrigger):
                 WaitOptions(self.resource_timeout, self.resource_stabilization),
             )
             async with open_slots(run.spark_hook, self.slots).slot(demand, is_running=start.needs_no_slot):
-                begun = replace(start.run, began=time.time())
-                self._running = SubtaskTrigger(**begun.to_json(), deadline=self._deadline(start))
+                began = start.running_since or time.time()
+                deadline = None if self.execution_timeout is None else began + self.execution_timeout
+                self._running = SubtaskTrigger(**replace(start.run, began=began).to_json(), deadline=deadline)
                 event = await self._running.end()
         except (SparkOperationError, ExchangeError) as error:
             self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
@@ -127,12 +129,6 @@ class StartSubtaskTrigger(BaseTrigger):
     def _describe(self) -> SubtaskRun:
         instance: Any = self.task_instance
         return SubtaskRun.of(instance, self, {"index": instance.map_index})
-
-    def _deadline(self, start: _Start) -> float | None:
-        if self.execution_timeout is None:
-            return None
-        begun = start.record.changed if start.record is not None and start.is_running else time.time()
-        return begun + self.execution_timeout
 
 
 def look_up(run: SubtaskRun) -> _Start:
@@ -156,8 +152,9 @@ def look_up(run: SubtaskRun) -> _Start:
             f"all subtasks of {run.region}, so that they are mapped anew"
         )
     record = read_try(folder, run.region, index, run.attempt)
+    ready = time.time() if stored.measured_at is None else stored.measured_at
     return _Start(
-        run=replace(run, subtask={"index": index, "subtasks": count, "decision": digest, "ready": time.time()}),
+        run=replace(run, subtask={"index": index, "subtasks": count, "decision": digest, "ready": ready}),
         wanted=min(count, plan.slots or 1),
         record=record if record is not None and record.decision == digest else None,
     )

@@ -1,15 +1,25 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from airflow.triggers.base import TaskSuccessEvent
 
+from airflow_abs.core.graph.job_graph import JobVertex
+from airflow_abs.exchange.records.manifest import read_manifest
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.vertices import VertexProgram
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.errors import OperationTakenOverError
 from airflow_abs.triggers import subtask as triggers
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
+from tests.job_runner import plan_run
 
 RUN = {
     "conn_id": "spark",
@@ -42,3 +52,19 @@ def test_a_trigger_whose_operation_another_process_awaits_stays_and_looks_again(
     address, where = pushed["_link_AdaptivePlanLink"]  # as a worker does
     assert address.endswith("/dags/dag/runs/run/plugin/adaptive-plan?region=orders&subtask=0")
     assert where == {**place, "_mapped_length": None}
+
+
+@pytest.mark.spark
+def test_the_seconds_of_the_worker_that_had_it_first_count_too(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "orders.parquet")
+    program = VertexProgram("orders", None, {}, Files(str(tmp_path / "orders.parquet")), Files(str(tmp_path / "out")))
+    vertices = [JobVertex("orders", has_source=True, has_sink=True)]
+    job = plan_run(connect_server, tmp_path / "exchange", vertices, [], [program])
+    began = time.time() - 100
+    subtask = {**RUN["subtask"], "decision": job.decide("orders").digest, "ready": began - 7}
+    run = SubtaskRun(**{**RUN, "exchange": str(tmp_path / "exchange"), "subtask": subtask, "began": began})
+    asyncio.run(run.run(connect_server))
+    manifest = read_manifest(job.folder, "orders", 0)
+    assert manifest.waited == pytest.approx(7)
+    assert 100 < manifest.seconds < 200  # a hundred on the worker, what is left of a minute here
+    assert manifest.rows == 3
