@@ -42,7 +42,7 @@ TOPICS: dict[str, Topic] = {
 }
 
 NOT_YET_USED: dict[str, Topic] = {
-    "adaptive_states": Topic(not_yet_used.adaptive_states, "not_yet_used.states"),
+    "adaptive_states": Topic(not_yet_used.adaptive_states, "streaming.states"),
     "slots": Topic(not_yet_used.slots, "not_yet_used.slots"),
     "slow_task": Topic(not_yet_used.slow_task, "not_yet_used.slow_tasks"),
 }

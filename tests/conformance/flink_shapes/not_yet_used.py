@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_abs.core.not_yet_used.phases import Proceed, RescaleOptions, RescalePhases
 from airflow_abs.core.not_yet_used.rescale import EnforceMinimalIncrease, EnforceParallelismChange
 from airflow_abs.core.not_yet_used.slots import (
     ReactiveParallelism,
@@ -22,7 +21,9 @@ from airflow_abs.core.not_yet_used.slow_tasks import (
     compare_execution_times,
     find_slow_subtasks,
 )
-from airflow_abs.core.not_yet_used.state_events import (
+from airflow_abs.core.slots.resource_wait import Resources
+from airflow_abs.core.streaming.phases import Proceed, RescaleOptions, RescalePhases
+from airflow_abs.core.streaming.state_events import (
     Cancel,
     Event,
     ExecutionEnded,
@@ -31,9 +32,8 @@ from airflow_abs.core.not_yet_used.state_events import (
     Start,
     Suspend,
 )
-from airflow_abs.core.not_yet_used.states import TRANSITIONS, SchedulerStates, State
-from airflow_abs.core.not_yet_used.timers import StartTimer, TimerQueue
-from airflow_abs.core.slots.resource_wait import Resources
+from airflow_abs.core.streaming.states import TRANSITIONS, SchedulerStates, State
+from airflow_abs.core.streaming.timers import StartTimer, TimerQueue
 from flink_shapes.notation import Given, number_or_none, pick, resources_of
 
 

@@ -15,8 +15,8 @@ from enum import StrEnum
 from itertools import count
 
 from airflow_abs.core.checks import check_number
-from airflow_abs.core.not_yet_used.timers import StartTimer, Timer
 from airflow_abs.core.slots.resource_wait import Resources
+from airflow_abs.core.streaming.timers import StartTimer, Timer
 
 
 class Phase(StrEnum):

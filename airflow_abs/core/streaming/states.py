@@ -11,8 +11,9 @@ from enum import StrEnum
 from itertools import count
 
 from airflow_abs.core.errors import InvalidStateError
-from airflow_abs.core.not_yet_used.phases import PhaseAction, RescaleOptions, RescalePhases
-from airflow_abs.core.not_yet_used.state_events import (
+from airflow_abs.core.slots.resource_wait import Resources, ResourceWait, WaitOptions
+from airflow_abs.core.streaming.phases import PhaseAction, RescaleOptions, RescalePhases
+from airflow_abs.core.streaming.state_events import (
     Action,
     Cancel,
     CancelExecution,
@@ -31,8 +32,7 @@ from airflow_abs.core.not_yet_used.state_events import (
     TimerFired,
     Trigger,
 )
-from airflow_abs.core.not_yet_used.timers import StartTimer, Timer
-from airflow_abs.core.slots.resource_wait import Resources, ResourceWait, WaitOptions
+from airflow_abs.core.streaming.timers import StartTimer, Timer
 
 
 class State(StrEnum):

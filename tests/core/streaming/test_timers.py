@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_abs.core.not_yet_used.timers import StartTimer, Timer, TimerQueue
+from airflow_abs.core.streaming.timers import StartTimer, Timer, TimerQueue
 
 
 def test_timers_come_when_they_are_due_in_the_order_asked_for() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from airflow_abs.core.not_yet_used.timers import StartTimer, Timer
 from airflow_abs.core.slots.resource_wait import Resources
+from airflow_abs.core.streaming.timers import StartTimer, Timer
 
 
 class ExecutionStatus(StrEnum):

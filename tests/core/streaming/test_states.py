@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_abs.core.errors import InvalidStateError
-from airflow_abs.core.not_yet_used.phases import RescaleOptions
-from airflow_abs.core.not_yet_used.state_events import (
+from airflow_abs.core.slots.resource_wait import Resources, WaitOptions
+from airflow_abs.core.streaming.phases import RescaleOptions
+from airflow_abs.core.streaming.state_events import (
     Cancel,
     CancelExecution,
     CreateExecution,
@@ -26,9 +27,8 @@ from airflow_abs.core.not_yet_used.state_events import (
     TimerFired,
     Trigger,
 )
-from airflow_abs.core.not_yet_used.states import TRANSITIONS, SchedulerStates, State, StateOptions
-from airflow_abs.core.not_yet_used.timers import StartTimer, Timer
-from airflow_abs.core.slots.resource_wait import Resources, WaitOptions
+from airflow_abs.core.streaming.states import TRANSITIONS, SchedulerStates, State, StateOptions
+from airflow_abs.core.streaming.timers import StartTimer, Timer
 
 DESIRED, SUFFICIENT = Resources.DESIRED, Resources.SUFFICIENT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.not_yet_used.phases import Phase, Proceed, RescaleOptions, RescalePhases
 from airflow_abs.core.slots.resource_wait import Resources
+from airflow_abs.core.streaming.phases import Phase, Proceed, RescaleOptions, RescalePhases
 
 DESIRED, SUFFICIENT, INSUFFICIENT = Resources.DESIRED, Resources.SUFFICIENT, Resources.INSUFFICIENT
 

@@ -1,0 +1,1 @@
+"""What is kept of a stream beside Spark's checkpoint: who supervises it, and what it runs."""

@@ -1,0 +1,137 @@
+"""Who runs a query on a checkpoint: one at a time.
+
+    <checkpoint>/_airflow_abs/lease/00000007
+
+A lease is renewed while its holder lives. It is taken over when it is over, when it was given back, or by its own
+holder in another process (a triggerer after another one's end). Every step is the next number of a log, so of two who
+want it one gets it, and whoever was taken over learns it at its next renewal, however long it was paused. Until then
+its query may still run: the next holder stops that before it starts its own, and Spark's own log of batches takes each
+batch from one of them only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.records.reading import Seconds, as_record
+from airflow_abs.exchange.storage.locations import ExchangePath, locate
+from airflow_abs.exchange.storage.numbered_log import NumberedLog
+from airflow_abs.exchange.storage.whole_files import decode_json, encode_json
+
+LEASE_SECONDS = 60.0
+_FOLDER = "_airflow_abs/lease"
+
+
+class CheckpointHeldError(ExchangeError):
+    """Another query runs on the checkpoint."""
+
+    restartable = True
+
+
+class LeaseLostError(ExchangeError):
+    """Somebody else supervises the query now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a checkpoint.
+
+    Args:
+        owner: names the task instance, the same in every process that supervises it.
+        token: names the process.
+        session_id: of the Spark session in which the query runs, or may still run.
+        server: address of the Spark server of that session.
+        until: end of the lease in epoch seconds; 0 once it was given back.
+    """
+
+    owner: str
+    token: str
+    session_id: str
+    server: str
+    until: Seconds = 0.0
+
+
+class CheckpointLease:
+    """One process' hold on one checkpoint.
+
+    Args:
+        checkpoint: its folder.
+        holder: who asks.
+        now: the time in epoch seconds.
+        seconds: for which it holds without being renewed.
+    """
+
+    def __init__(
+        self, checkpoint: ExchangePath, holder: Holder, now: Callable[[], float], seconds: float = LEASE_SECONDS
+    ) -> None:
+        self._name = f"checkpoint {checkpoint}"
+        self._log = NumberedLog(locate(checkpoint / _FOLDER), self._name)
+        self._holder = holder
+        self._now = now
+        self._seconds = seconds
+        self._number = 0
+
+    @property
+    def renewal_seconds(self) -> float:
+        """How long it may be left alone."""
+        return self._seconds / 3
+
+    def take(self) -> Holder | None:
+        """Become the holder. The one before, if its query may still run: another session, or one that was not given
+        back.
+
+        Raises:
+            CheckpointHeldError: somebody else holds it.
+            ExchangeError: see `NumberedLog.read`.
+        """
+        number, before = self._read()
+        if before is not None and before.owner != self._holder.owner and before.until >= self._now():
+            raise self._held(before)
+        self._number = number
+        if not self._append(self._seconds):
+            raise self._held(self._read()[1])
+        return before if before is not None and before.until > 0 else None
+
+    def renew(self) -> None:
+        """Hold it for longer.
+
+        Raises:
+            LeaseLostError: somebody else has it.
+        """
+        if not self._append(self._seconds):
+            other = self._read()[1]
+            raise LeaseLostError(
+                f"{self._name}: {other.owner if other else 'somebody'} supervises its query now; this process lets go of it"
+            )
+
+    def give_back(self) -> None:
+        """Nothing runs on it any more; nothing happens if somebody else has it already."""
+        self._append(None)
+
+    def _append(self, seconds: float | None) -> bool:
+        until = 0.0 if seconds is None else self._now() + seconds
+        record = encode_json(asdict(replace(self._holder, until=until)))
+        if not self._log.append(self._number + 1, record):
+            return False
+        self._number += 1
+        self._log.prune(self._number)
+        return True
+
+    def _read(self) -> tuple[int, Holder | None]:
+        found = self._log.read()
+        if found is None:
+            return 0, None
+        number, content = found
+        where = str(self._log.place(number))
+        return number, as_record(decode_json(content, where=where), Holder, where=where, required=("until",))
+
+    def _held(self, other: Holder | None) -> CheckpointHeldError:
+        who = (
+            f"{other.owner} runs a query on it (session {other.session_id})" if other else "somebody runs a query on it"
+        )
+        return CheckpointHeldError(
+            f"{self._name}: {who}; expected one query at a time. Stop the other one, or give this stream a checkpoint "
+            "of its own; one that was killed lets go of it after a minute"
+        )
