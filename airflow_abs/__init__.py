@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow_abs.core.expect.expectations import Expect, RowCountChange, Unique
     from airflow_abs.exchange.sources.files import Files
+    from airflow_abs.exchange.sources.rate import Rate
     from airflow_abs.hooks.ephemeral import Ephemeral
     from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
+    from airflow_abs.operators.streams.adaptive_spark_stream import AdaptiveSparkStream
     from airflow_abs.tables.iceberg_table import IcebergTable
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
 
@@ -24,11 +26,13 @@ LAST_COMPLETE_DAY = "{{ macros.ds_add(data_interval_end | ds, -1) }}"
 _HOMES = {
     "AdaptiveSparkJob": "airflow_abs.task_groups.adaptive_spark",
     "AdaptiveSparkOperator": "airflow_abs.operators.adaptive_spark",
+    "AdaptiveSparkStream": "airflow_abs.operators.streams.adaptive_spark_stream",
     "Expect": "airflow_abs.core.expect.expectations",
     "RowCountChange": "airflow_abs.core.expect.expectations",
     "Unique": "airflow_abs.core.expect.expectations",
     "Ephemeral": "airflow_abs.hooks.ephemeral",
     "Files": "airflow_abs.exchange.sources.files",
+    "Rate": "airflow_abs.exchange.sources.rate",
     "IcebergTable": "airflow_abs.tables.iceberg_table",
 }
 
@@ -36,10 +40,12 @@ __all__ = [
     "LAST_COMPLETE_DAY",
     "AdaptiveSparkJob",
     "AdaptiveSparkOperator",
+    "AdaptiveSparkStream",
     "Ephemeral",
     "Expect",
     "Files",
     "IcebergTable",
+    "Rate",
     "RowCountChange",
     "Unique",
     "__version__",

@@ -16,7 +16,11 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Fan-out of Spark steps decided at run time from the bytes really produced.",
         "versions": [__version__],
         "task-decorators": [
-            {"name": "adaptive_spark", "class-name": "airflow_abs.decorators.adaptive_spark.adaptive_spark_task"}
+            {"name": "adaptive_spark", "class-name": "airflow_abs.decorators.adaptive_spark.adaptive_spark_task"},
+            {
+                "name": "adaptive_spark_stream",
+                "class-name": "airflow_abs.decorators.adaptive_spark_stream.adaptive_spark_stream_task",
+            },
         ],
         "extra-links": ["airflow_abs.hooks.links.AdaptivePlanLink"],
         "config": {

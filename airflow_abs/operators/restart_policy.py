@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
 
 from airflow_abs.core.errors import AdaptiveSchedulerError
-from airflow_abs.operators.restart_strategy import RestartStrategy
+from airflow_abs.restart_strategy import RestartStrategy
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -13,7 +13,7 @@ from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.exchange.py_files import check_py_files
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import OPEN_JOB, AdaptiveSparkOperator
-from airflow_abs.operators.restart_strategy import RestartStrategy, check_strategy
+from airflow_abs.restart_strategy import RestartStrategy, check_strategy
 from airflow_abs.settings import Durability, read_job_settings
 from airflow_abs.task_groups.rendering import render_job
 
@@ -44,7 +44,7 @@ class AdaptiveSparkJob(TaskGroup):
         local_bytes: most that ``auto`` lets one Spark operation hold in memory and on local disks of the cluster, such
             as ``"100GB"``; by default 16 GB for each slot.
         restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
-            `airflow_abs.operators.restart_strategy`; by default after waits that grow. `retries` of a vertex caps it.
+            `airflow_abs.restart_strategy`; by default after waits that grow. `retries` of a vertex caps it.
         deferrable: hand a subtask over to the triggerer when it runs longer than `defer_after`, and at once if its
             fan-out exceeds the slots and no pool is set.
         defer_after: seconds that a worker awaits a subtask before that.

@@ -19,7 +19,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.uris import without_connection
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
-from airflow_abs.operators.restart_strategy import RestartStrategy
+from airflow_abs.restart_strategy import RestartStrategy
 from airflow_abs.settings import JobSettings
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments

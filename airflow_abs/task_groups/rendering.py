@@ -20,9 +20,9 @@ from airflow_abs.operators.decide import DecideOperator
 from airflow_abs.operators.ordering import TOLERANT, resolve_order
 from airflow_abs.operators.plan import PlanOperator
 from airflow_abs.operators.release import ReleaseOperator
-from airflow_abs.operators.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
+from airflow_abs.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.settings import JobSettings
 from airflow_abs.task_groups.author_arguments import AuthorArguments
 from airflow_abs.task_groups.trigger_start import decide_from_trigger, run_from_trigger

@@ -15,7 +15,8 @@ from airflow_abs.exchange.errors import DamagedFileError, ExchangeUnreachableErr
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.tries import TryRecord, write_try
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy, decide_restart
-from airflow_abs.operators.restart_strategy import (
+from airflow_abs.operators.run_subtask import RunSubtaskOperator
+from airflow_abs.restart_strategy import (
     ExponentialDelayRestart,
     FailureRateRestart,
     FixedDelayRestart,
@@ -23,7 +24,6 @@ from airflow_abs.operators.restart_strategy import (
     RestartStrategy,
     check_strategy,
 )
-from airflow_abs.operators.run_subtask import RunSubtaskOperator
 from airflow_abs.spark.errors import (
     OperationCancelledError,
     RecomputationError,

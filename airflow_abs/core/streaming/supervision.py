@@ -141,6 +141,7 @@ class StreamSupervisor:
         self._ends = ends
         self._timers = TimerQueue()
         self._resources: Resources | None = None
+        self._given_up = ""
 
     @property
     def state(self) -> State:
@@ -189,6 +190,7 @@ class StreamSupervisor:
 
     def _fail(self, failure: QueryFailure, now: float) -> list[Instruction]:
         verdict = self._judge.judge(failure, now)
+        self._given_up = verdict.reason if verdict.backoff is None else ""
         before: list[Instruction] = []
         if self.state is State.CREATING_EXECUTION_GRAPH and verdict.backoff is not None:
             # a start that failed is a failure of what would run: the states restart only what was executing
@@ -219,7 +221,9 @@ class StreamSupervisor:
                 return []
             case StateChanged(left, entered, reason):
                 told = Tell(left, entered, reason)
-                return [told, Ended(self._states.job_status, reason)] if self.state is State.FINISHED else [told]
+                if self.state is not State.FINISHED:
+                    return [told]
+                return [told, Ended(self._states.job_status, self._given_up or reason)]
             case CreateExecution() if self._resources in (None, Resources.INSUFFICIENT):
                 missing = f"fewer than {format_count(self._wanted.sufficient, 'slot')} until the resource timeout"
                 return self._tell_states(Fail(missing), now)

@@ -41,15 +41,15 @@ class Holder:
     Args:
         owner: names the task instance, the same in every process that supervises it.
         token: names the process.
-        session_id: of the Spark session in which the query runs, or may still run.
+        session_id: of the Spark session in which a query may run; "" if there is none.
         server: address of the Spark server of that session.
         until: end of the lease in epoch seconds; 0 once it was given back.
     """
 
     owner: str
     token: str
-    session_id: str
-    server: str
+    session_id: str = ""
+    server: str = ""
     until: Seconds = 0.0
 
 
@@ -74,13 +74,19 @@ class CheckpointLease:
         self._number = 0
 
     @property
+    def owner(self) -> str:
+        """Who asks."""
+        return self._holder.owner
+
+    @property
     def renewal_seconds(self) -> float:
         """How long it may be left alone."""
         return self._seconds / 3
 
     def take(self) -> Holder | None:
-        """Become the holder. The one before, if its query may still run: another session, or one that was not given
-        back.
+        """Become the holder; the one before, if its query may still run.
+
+        Its session stays named as the one in which a query may run until `begin_session` names another.
 
         Raises:
             CheckpointHeldError: somebody else holds it.
@@ -90,9 +96,21 @@ class CheckpointLease:
         if before is not None and before.owner != self._holder.owner and before.until >= self._now():
             raise self._held(before)
         self._number = number
+        left = before if before is not None and before.until > 0 else None
+        if left is not None:
+            self._holder = replace(self._holder, session_id=left.session_id, server=left.server)
         if not self._append(self._seconds):
             raise self._held(self._read()[1])
-        return before if before is not None and before.until > 0 else None
+        return left
+
+    def begin_session(self, session_id: str, server: str) -> None:
+        """From here on a query may run in this session, and in no other.
+
+        Raises:
+            LeaseLostError: somebody else has it.
+        """
+        self._holder = replace(self._holder, session_id=session_id, server=server)
+        self.renew()
 
     def renew(self) -> None:
         """Hold it for longer.
@@ -102,9 +120,8 @@ class CheckpointLease:
         """
         if not self._append(self._seconds):
             other = self._read()[1]
-            raise LeaseLostError(
-                f"{self._name}: {other.owner if other else 'somebody'} supervises its query now; this process lets go of it"
-            )
+            who = other.owner if other else "somebody"
+            raise LeaseLostError(f"{self._name}: {who} supervises its query now; this process lets go of it")
 
     def give_back(self) -> None:
         """Nothing runs on it any more; nothing happens if somebody else has it already."""
@@ -125,7 +142,9 @@ class CheckpointLease:
             return 0, None
         number, content = found
         where = str(self._log.place(number))
-        return number, as_record(decode_json(content, where=where), Holder, where=where, required=("until",))
+        return number, as_record(
+            decode_json(content, where=where), Holder, where=where, required=("session_id", "server", "until")
+        )
 
     def _held(self, other: Holder | None) -> CheckpointHeldError:
         who = (

@@ -77,7 +77,9 @@ _RULES = (
     _Rule(TransientSparkError, "INTERNAL_ERROR"),
 )
 # These say only that something else failed.
-_WRAPPERS = frozenset({"TASK_WRITE_FAILED", "STAGE_MATERIALIZATION_MULTIPLE_FAILURES", "FAILED_EXECUTE_UDF"})
+_WRAPPERS = frozenset(
+    {"TASK_WRITE_FAILED", "STAGE_MATERIALIZATION_MULTIPLE_FAILURES", "FAILED_EXECUTE_UDF", "STREAM_FAILED"}
+)
 
 _SPARK_CLASS = re.compile(r"[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*")
 _LEADING_CLASS = re.compile(

@@ -39,7 +39,7 @@ class OperationOutcome:
 
     `reattached` counts streams after the first; `metrics` are those of the last plan, {plan node: {metric: value}};
     `observed` are serialised `ObservedMetrics` messages by name; `arrow_batches` hold the rows of a relation as Arrow
-    IPC streams (a command has none).
+    IPC streams (a command has none). `answers` are serialised responses of commands on streaming queries.
     """
 
     seconds: float
@@ -47,7 +47,16 @@ class OperationOutcome:
     metrics: dict[str, dict[str, int]] = field(default_factory=dict)
     observed: dict[str, bytes] = field(default_factory=dict, repr=False)
     arrow_batches: tuple[bytes, ...] = field(default=(), repr=False)
+    answers: tuple[bytes, ...] = field(default=(), repr=False)
 
+
+_ANSWERS = frozenset(
+    {
+        "write_stream_operation_start_result",
+        "streaming_query_command_result",
+        "streaming_query_manager_command_result",
+    }
+)
 
 ProgressListener = Callable[[Progress], None]
 
@@ -92,6 +101,7 @@ async def execute_operation(
         metrics=collected.metrics,
         observed=collected.observed,
         arrow_batches=tuple(collected.arrow_batches),
+        answers=tuple(collected.answers),
     )
 
 
@@ -102,6 +112,7 @@ class _Collected:
         self.metrics: dict[str, dict[str, int]] = {}
         self.observed: dict[str, bytes] = {}
         self.arrow_batches: list[bytes] = []
+        self.answers: list[bytes] = []
         self._on_progress = on_progress
 
     def take(self, response: Any) -> None:
@@ -116,6 +127,8 @@ class _Collected:
             self.observed[observed.name] = observed.SerializeToString()
         if response.HasField("arrow_batch"):
             self.arrow_batches.append(response.arrow_batch.data)
+        if response.WhichOneof("response_type") in _ANSWERS:
+            self.answers.append(response.SerializeToString())
 
 
 def _progress(message: Any) -> Progress:

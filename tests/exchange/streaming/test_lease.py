@@ -26,7 +26,8 @@ def test_who_comes_second_is_told_who_is_there(job: JobFolder) -> None:
         lease(job, clock, "two").take()
     assert str(caught.value) == (
         f"checkpoint {job.root / 'checkpoint'}: one runs a query on it (session s-one); expected one query at a time. "
-        "Stop the other one, or give this stream a checkpoint of its own; one that was killed lets go of it after a minute"
+        "Stop the other one, or give this stream a checkpoint of its own; one that was killed lets go of it after a "
+        "minute"
     )
 
 
@@ -55,6 +56,22 @@ def test_one_that_is_over_is_taken_with_the_name_of_whose_query_may_still_run(jo
     clock.now += 61
     before = lease(job, clock, "two").take()
     assert before == Holder("one", "one", "s-one", "localhost:1", 1_060.0)
+
+
+def test_the_session_before_stays_named_until_another_is_begun(job: JobFolder) -> None:
+    clock = Clock()
+    lease(job, clock, "one").take()
+    clock.now += 61
+    second = lease(job, clock, "two")
+    second.take()
+    clock.now += 61
+    third = lease(job, clock, "three")
+    found = third.take()
+    assert found is not None
+    assert (found.owner, found.session_id) == ("two", "s-one")
+    third.begin_session("s-three", "localhost:3")
+    clock.now += 61
+    assert lease(job, clock, "four").take() == Holder("three", "three", "s-three", "localhost:3", 1_182.0)
 
 
 def test_whoever_was_taken_over_learns_it_however_long_it_was_paused(job: JobFolder) -> None:

@@ -13,7 +13,7 @@ import pendulum
 from airflow.sdk import DAG
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
-from airflow_abs.operators.restart_strategy import FixedDelayRestart
+from airflow_abs.restart_strategy import FixedDelayRestart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

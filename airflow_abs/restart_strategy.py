@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.restart_backoff import (
@@ -115,3 +116,15 @@ def check_strategy(strategy: object) -> RestartStrategy:
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+def strategy_to_json(strategy: RestartStrategy) -> dict[str, Any]:
+    """A strategy as plain values, for a trigger."""
+    return {"kind": type(strategy).__name__, **asdict(strategy)}
+
+
+def strategy_from_json(value: Mapping[str, Any]) -> RestartStrategy:
+    """Inverse of `strategy_to_json`."""
+    kind = next(each for each in RestartStrategy.__args__ if each.__name__ == value["kind"])
+    strategy: RestartStrategy = kind(**{name: field for name, field in value.items() if name != "kind"})
+    return strategy

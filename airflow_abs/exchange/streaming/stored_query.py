@@ -1,0 +1,35 @@
+"""What a stream runs, as its worker compiled it: the triggerer starts it from here, again and again."""
+
+from __future__ import annotations
+
+import hashlib
+
+from airflow_abs.exchange.errors import DamagedFileError
+from airflow_abs.exchange.storage.locations import ExchangePath, locate
+from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic
+
+_FOLDER = "_airflow_abs/queries"
+
+
+def store_query(checkpoint: ExchangePath, plan: bytes) -> str:
+    """Keep it beside the checkpoint, under the digest that is returned."""
+    digest = hashlib.sha256(plan).hexdigest()[:32]
+    write_atomic(checkpoint / f"{_FOLDER}/{digest}.pb", plan)
+    return digest
+
+
+def read_query(checkpoint: ExchangePath, digest: str) -> bytes:
+    """The plan of that digest.
+
+    Raises:
+        MissingFileError: it is not there.
+        DamagedFileError: it is not what was stored.
+    """
+    path = checkpoint / f"{_FOLDER}/{digest}.pb"
+    plan = read_bytes(path)
+    if hashlib.sha256(plan).hexdigest()[:32] != digest:
+        where = str(locate(path))
+        raise DamagedFileError(
+            f"{where}: is not what was stored under its name; clear the task of the stream", path=where
+        )
+    return plan

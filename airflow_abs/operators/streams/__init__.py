@@ -1,0 +1,1 @@
+"""What authors declare of streams, and the task that it is."""

@@ -1,0 +1,175 @@
+"""`AdaptiveSparkStream`: one streaming query, kept running for as long as its task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.rate import Rate
+from airflow_abs.hooks.storage import open_path
+from airflow_abs.restart_strategy import RestartStrategy, check_strategy, strategy_to_json
+from airflow_abs.triggers.streams.stream import StreamTask, StreamTrigger
+from airflow_abs.triggers.subtask import error_from_json
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_abs.spark.stream.compile import StreamProgram
+
+
+class AdaptiveSparkStream(BaseOperator):
+    """Keep one streaming query running: one task, in the triggerer for its whole life.
+
+    The worker compiles the transform, once; then the triggerer waits for slots, starts the query on the Connect server,
+    watches it, and starts it again from its checkpoint when it fails. A triggerer that takes over finds the query
+    running. Marking the task, or clearing it, stops the query; the next try goes on from the checkpoint.
+
+    Every row of the source is in the sink exactly once for readers that obey Spark's log of the sink
+    (`_spark_metadata`, as Spark itself does); others may meet files of batches that were not finished.
+
+    Args:
+        task_id: of the task.
+        source: a folder that is read as files come into it, with its `schema` unless there are some already; or `Rate`.
+        transform: function of the stream, a DataFrame without an end, that returns one; left out, it is passed on.
+        sink: the folder to which files are added: `Files(..., mode="append")`.
+        checkpoint: folder of this stream alone, which Airflow and Spark both reach: what was read, and its state.
+        transform_kwargs: JSON values for the transform's further parameters; templated.
+        available_now: True to read what is there and end: a stream that is scheduled.
+        interval: between two batches, such as ``"10 seconds"``; left out, one follows the other.
+        restart_strategy: when a failed query starts again. Three failures in a row on the same offsets end it always.
+        slots: with so many Spark tasks at once it starts immediately; `sufficient_slots` once they are stable.
+        resource_timeout, resource_stabilization: seconds for these.
+        conn_id: Airflow connection of type ``spark_connect``.
+        spark_conf: Spark's session settings.
+
+    Raises:
+        JobGraphError: a sink that does not append, or an incremental source.
+    """
+
+    template_fields: Sequence[str] = ("source", "sink", "checkpoint", "transform_kwargs", "spark_conf")
+    ui_color = "#e6f4ea"
+
+    def __init__(  # noqa: PLR0913 - the arguments of a stream
+        self,
+        *,
+        source: Files | Rate,
+        sink: Files,
+        checkpoint: str,
+        transform: Callable[..., Any] | None = None,
+        transform_kwargs: Mapping[str, Any] | None = None,
+        available_now: bool = False,
+        interval: str = "",
+        restart_strategy: RestartStrategy | None = None,
+        slots: int = 1,
+        sufficient_slots: int = 1,
+        resource_timeout: float = 300.0,
+        resource_stabilization: float = 10.0,
+        conn_id: str = "spark_connect_default",
+        spark_conf: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        _check(self.task_id, source, sink)
+        self.source = source.to_json()
+        self.sink = sink.to_json()
+        self.checkpoint = checkpoint
+        self.transform = transform
+        self.transform_kwargs = dict(transform_kwargs or {})
+        self.available_now = available_now
+        self.interval = interval
+        self.restart = strategy_to_json(check_strategy(restart_strategy))
+        self.slots = slots
+        self.sufficient_slots = sufficient_slots
+        self.resource_timeout = resource_timeout
+        self.resource_stabilization = resource_stabilization
+        self.conn_id = conn_id
+        self.spark_conf = dict(spark_conf or {})
+
+    def execute(self, context: Context) -> None:
+        from airflow_abs.exchange.paths import uri_for_spark
+        from airflow_abs.exchange.streaming.stored_query import store_query
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.spark.connect.session import open_session
+        from airflow_abs.spark.stream.compile import compile_stream
+
+        checkpoint = open_path(self.checkpoint)
+        with open_session(AdaptiveSparkHook(self.conn_id).get_endpoint()) as session:
+            plan = compile_stream(session, self._program(uri_for_spark(checkpoint / "spark")))
+        task = self._task(context, store_query(checkpoint, plan))
+        self.log.info("compiled; the triggerer supervises it from here on")
+        self.defer(trigger=StreamTrigger(**task.to_json()), method_name="execute_complete")
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> None:
+        """The trigger itself ends the task of a stream that ended well; a worker is woken only to say what went wrong."""
+        if "error" in event:
+            error = error_from_json(event["error"])
+            if getattr(error, "restartable", True):
+                raise error
+            raise AirflowFailException(str(error)) from error
+        if event["status"] == "CANCELED":
+            raise AirflowException(f"stream {self.task_id!r}: was given up ({event['reason']})")
+        raise AirflowFailException(f"stream {self.task_id!r}: {event['reason']}")
+
+    def _program(self, checkpoint: str) -> StreamProgram:
+        from airflow_abs.spark.stream.compile import StreamProgram
+
+        rate = self.source.get("kind") == "rate"
+        return StreamProgram(
+            name=self.task_id,
+            source=Rate(self.source["rows_per_second"]) if rate else Files.from_json(self.source),
+            transform=self.transform,
+            kwargs=self.transform_kwargs,
+            sink=Files.from_json(self.sink),
+            checkpoint=checkpoint,
+            available_now=self.available_now,
+            interval=self.interval,
+        )
+
+    def _task(self, context: Context, digest: str) -> StreamTask:
+        instance = context["ti"]
+        index = "" if instance.map_index in (None, -1) else f"[{instance.map_index}]"
+        return StreamTask(
+            conn_id=self.conn_id,
+            checkpoint=self.checkpoint,
+            digest=digest,
+            owner=f"{instance.dag_id}/{instance.run_id}/{instance.task_id}{index}",
+            conf={
+                key: str(value).lower() if isinstance(value, bool) else str(value)
+                for key, value in self.spark_conf.items()
+            },
+            ends=self.available_now,
+            restart=self.restart,
+            desired_slots=self.slots,
+            sufficient_slots=self.sufficient_slots,
+            resource_timeout=self.resource_timeout,
+            resource_stabilization=self.resource_stabilization,
+        )
+
+
+def _check(task_id: str, source: object, sink: object) -> None:
+    if not isinstance(source, (Files, Rate)):
+        raise JobGraphError(
+            f"stream {task_id!r}: its source is {source!r}, which has an end; expected Files(...) or Rate(...). For a "
+            "table, use an AdaptiveSparkOperator in an AdaptiveSparkJob"
+        )
+    if isinstance(source, Files) and source.incremental:
+        raise JobGraphError(
+            f"stream {task_id!r}: its source is declared incremental, which a stream is by itself: its checkpoint says "
+            "what it has read; drop it"
+        )
+    if not isinstance(sink, Files) or sink.mode != "append":
+        found = f"Files(..., mode={sink.mode!r})" if isinstance(sink, Files) else repr(sink)
+        raise JobGraphError(
+            f"stream {task_id!r}: its sink is {found}; a stream adds files, batch by batch: expected Files(..., "
+            "mode='append'). To replace what is there, use an AdaptiveSparkOperator in an AdaptiveSparkJob"
+        )
+    if sink.sort_by or sink.files is not None:
+        raise JobGraphError(
+            f"stream {task_id!r}: its sink has sort_by or files, which only the sink of an AdaptiveSparkOperator can "
+            "have; drop them"
+        )

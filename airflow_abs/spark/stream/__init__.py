@@ -1,0 +1,1 @@
+"""One streaming query on a Connect server: compiled, started once, watched, stopped."""

@@ -1,0 +1,106 @@
+"""A declared stream becomes the one command that starts its query; the only part that runs code of the author's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.rate import Rate
+from airflow_abs.spark.compile.vertices import pickled_by_value, read_source_schema
+from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.template import find_session_bound, reads_stream
+from airflow_abs.spark.transforms.arguments import coerce_arguments
+from airflow_abs.spark.transforms.guard import no_execution
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProgram:
+    """What a stream does, already rendered.
+
+    Args:
+        name: of the query.
+        source: a folder that is read as files come into it, or rows of Spark's own making.
+        transform: of the one DataFrame that never ends; None to pass it on.
+        kwargs: of the transform.
+        sink: a folder to which files are added.
+        checkpoint: URI of the folder in which Spark keeps what it has read, and its state.
+        available_now: whether it ends once it has read what is there.
+        interval: of batches, such as ``10 seconds``; "" for one right after the other.
+    """
+
+    name: str
+    source: Files | Rate
+    transform: Callable[..., Any] | None
+    kwargs: Mapping[str, Any]
+    sink: Files
+    checkpoint: str
+    available_now: bool = False
+    interval: str = ""
+
+
+def compile_stream(session: Any, program: StreamProgram) -> bytes:
+    """The serialised `spark.connect.Plan` that starts the query.
+
+    Args:
+        session: only its analyser is asked.
+        program: as above.
+
+    Raises:
+        JobGraphError: the transform returns no DataFrame, one without the stream, or one that only this session reads.
+        AnalysisException: Spark's own, with a note that names the stream.
+    """
+    frame = _read(session, program)
+    with pickled_by_value([program.transform]):
+        output = _call(session, program, frame)
+        relation = output._plan.to_proto(session.client).root
+    if bound := find_session_bound(relation):
+        raise JobGraphError(f"stream {program.name!r}: the plan of its transform holds {bound}")
+    if not reads_stream(relation):
+        raise JobGraphError(
+            f"stream {program.name!r}: its transform returns a DataFrame that has an end; expected one that rests on "
+            "its source. For rows that have an end, use an AdaptiveSparkOperator in an AdaptiveSparkJob"
+        )
+    proto = protos()
+    start = proto.WriteStreamOperationStart(
+        input=relation,
+        format=program.sink.format,
+        options={**program.sink.options, "checkpointLocation": program.checkpoint},
+        partitioning_column_names=program.sink.partition_by,
+        output_mode="append",
+        query_name=program.name,
+        path=program.sink.uri,
+    )
+    if program.available_now:
+        start.available_now = True
+    else:
+        start.processing_time_interval = program.interval or "0 seconds"
+    return bytes(proto.Plan(command=proto.Command(write_stream_operation_start=start)).SerializeToString())
+
+
+def _read(session: Any, program: StreamProgram) -> Any:
+    source = program.source
+    if isinstance(source, Rate):
+        return session.readStream.format("rate").option("rowsPerSecond", source.rows_per_second).load()
+    schema = read_source_schema(session, program.name, source)
+    return session.readStream.format(source.format).schema(schema).options(**source.options).load(source.uri)
+
+
+def _call(session: Any, program: StreamProgram, frame: Any) -> Any:
+    if program.transform is None:
+        return frame
+    kwargs = coerce_arguments(program.name, program.transform, program.kwargs)
+    with no_execution(session, program.name):
+        try:
+            output = program.transform(frame, **kwargs)
+            output.schema  # noqa: B018 - Spark analyses it
+        except Exception as error:
+            error.add_note(f"raised by the transform of stream {program.name!r} while it was compiled")
+            raise
+    if not isinstance(output, type(frame)):
+        raise JobGraphError(
+            f"stream {program.name!r}: its transform returned {type(output).__name__}; expected one DataFrame"
+        )
+    return output

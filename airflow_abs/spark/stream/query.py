@@ -1,0 +1,151 @@
+"""A streaming query of Spark's by its session: start it, find it, ask how it is, stop it.
+
+A query belongs to its session, and lives on when nobody listens: Spark keeps a session in which one runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_abs.core.streaming.failures import QueryFailure
+from airflow_abs.spark.connect.classification import classify
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.execute import execute_operation
+from airflow_abs.spark.connect.operations import Operation, release_operation
+from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.errors import Cause, TransientSparkError
+
+_CLASSES = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
+_OFFSETS = re.compile(r"Current Available Offsets: (\{.*\})$", re.MULTILINE)
+_REST = re.compile(r"\n+=== Streaming Query ===.*", re.DOTALL)
+_JAVA_CLASS = re.compile(r"\b((?:java|org\.apache)\.[\w.$]+(?:Exception|Error))\b")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningQuery:
+    """One start of a query. `query_id` is the checkpoint's, the same for ever, `run_id` that of this start."""
+
+    session_id: str
+    query_id: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProgress:
+    """The last batch that was done. Rows are those of its sources; `sink_rows` is None where the sink does not count."""
+
+    batch: int
+    rows: int
+    seconds: float
+    rows_per_second: float
+    state_rows: int
+    state_bytes: int
+
+    @staticmethod
+    def from_spark(text: str) -> StreamProgress:
+        """Of the JSON that Spark gives."""
+        found = json.loads(text)
+        operators = found.get("stateOperators", ())
+        return StreamProgress(
+            batch=int(found["batchId"]),
+            rows=sum(int(source.get("numInputRows") or 0) for source in found.get("sources", ())),
+            seconds=float(found.get("batchDuration", 0)) / 1000,
+            rows_per_second=float(found.get("processedRowsPerSecond") or 0.0),
+            state_rows=sum(int(operator.get("numRowsTotal") or 0) for operator in operators),
+            state_bytes=sum(int(operator.get("memoryUsedBytes") or 0) for operator in operators),
+        )
+
+
+async def start_query(connection: Connection, session_id: str, plan: bytes) -> RunningQuery:
+    """Start it.
+
+    Args:
+        session_id: in which no query of that name runs.
+        plan: a serialised `spark.connect.Plan` with the command that starts it.
+
+    Raises:
+        SparkOperationError: it cannot be started.
+    """
+    started = (await _execute(connection, session_id, plan)).write_stream_operation_start_result
+    return RunningQuery(session_id, started.query_id.id, started.query_id.run_id)
+
+
+async def find_query(connection: Connection, session_id: str, name: str) -> RunningQuery | None:
+    """The query of that name that runs in the session; None if there is none, or no such session.
+
+    Raises:
+        SparkOperationError: the server's own, or it does not answer.
+    """
+    proto = protos()
+    command = proto.StreamingQueryManagerCommand(active=True)
+    plan = proto.Plan(command=proto.Command(streaming_query_manager_command=command))
+    try:
+        answer = await _execute(connection, session_id, plan.SerializeToString())
+    except TransientSparkError as error:
+        if error.error_class.startswith("INVALID_HANDLE."):
+            return None
+        raise
+    for query in answer.streaming_query_manager_command_result.active.active_queries:
+        if query.name == name:
+            return RunningQuery(session_id, query.id.id, query.id.run_id)
+    return None
+
+
+async def is_active(connection: Connection, query: RunningQuery) -> bool:
+    """Whether it runs."""
+    return bool((await _ask(connection, query, status=True)).status.is_active)
+
+
+async def read_progress(connection: Connection, query: RunningQuery) -> StreamProgress | None:
+    """Its last batch; None before the first."""
+    found = (await _ask(connection, query, last_progress=True)).recent_progress.recent_progress_json
+    return StreamProgress.from_spark(found[-1]) if found else None
+
+
+async def read_failure(connection: Connection, query: RunningQuery, batch: int | None = None) -> QueryFailure | None:
+    """Why it does not run any more; None if it was stopped, or had nothing more to do.
+
+    Args:
+        batch: the last one that was done.
+    """
+    answer = (await _ask(connection, query, exception=True)).exception
+    if not answer.HasField("exception_message"):
+        return None
+    return failure_of(answer.exception_message, None if batch is None else batch + 1)
+
+
+def failure_of(message: str, batch: int | None = None) -> QueryFailure:
+    """What Spark says of a query that failed, taken apart: whether it may be restarted, and on which offsets it was."""
+    said = _REST.sub("", message).strip()
+    classes = [name for name in _CLASSES.findall(said) if name != "STREAM_FAILED"]
+    causes = [Cause(name, said) for name in (*classes, *_JAVA_CLASS.findall(said))]
+    kind = classify(classes[0] if classes else "", said, causes)
+    offsets = _OFFSETS.search(message)
+    return QueryFailure(said, kind.restartable, offsets[1] if offsets else "", batch)
+
+
+async def stop_query(connection: Connection, query: RunningQuery) -> None:
+    """Stop it, and wait until it has; one that has ended stays as it is. A batch under way is done again by its next
+    start."""
+    await _ask(connection, query, stop=True)
+
+
+async def _ask(connection: Connection, query: RunningQuery, **what: bool) -> Any:
+    proto = protos()
+    query_id = proto.StreamingQueryInstanceId(id=query.query_id, run_id=query.run_id)
+    command = proto.StreamingQueryCommand(query_id=query_id, **what)
+    plan = proto.Plan(command=proto.Command(streaming_query_command=command))
+    answer = await _execute(connection, query.session_id, plan.SerializeToString())
+    return answer.streaming_query_command_result
+
+
+async def _execute(connection: Connection, session_id: str, plan: bytes) -> Any:
+    operation = Operation(session_id, str(uuid.uuid4()), plan)
+    outcome = await execute_operation(connection, operation)
+    await release_operation(connection, operation)
+    (answer,) = outcome.answers
+    return protos().ExecutePlanResponse.FromString(answer)

@@ -1,0 +1,223 @@
+"""Performs what the supervision of a stream decides: holds its checkpoint, starts, finds, watches and stops its query.
+
+Cancelling leaves the query running, and the lease to be over by itself: whoever supervises the same stream again finds
+it. Nothing of the author's runs here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from airflow_abs.core.streaming.failures import QueryFailure
+from airflow_abs.core.streaming.states import State
+from airflow_abs.core.streaming.supervision import (
+    CancelAsked,
+    DrainAsked,
+    Ended,
+    Instruction,
+    QueryEnded,
+    QueryStarted,
+    Seen,
+    SlotsSeen,
+    StartQuery,
+    StopQuery,
+    StreamSupervisor,
+    Tell,
+    TimePassed,
+)
+from airflow_abs.exchange.streaming.lease import CheckpointLease
+from airflow_abs.spark.connect.capacity import read_capacity
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.operations import derive_id, release_session, set_config
+from airflow_abs.spark.errors import SparkOperationError
+from airflow_abs.spark.stream.query import (
+    RunningQuery,
+    StreamProgress,
+    find_query,
+    is_active,
+    read_failure,
+    read_progress,
+    start_query,
+    stop_query,
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is to run.
+
+    Args:
+        name: of the query, and in messages.
+        plan: the command that starts it, see `compile_stream`.
+        conf: settings of its Spark session.
+        poll_seconds: between two looks at it.
+    """
+
+    name: str
+    plan: bytes = field(repr=False)
+    conf: Mapping[str, str]
+    poll_seconds: float = 2.0
+
+
+@dataclass(slots=True)
+class StreamRun:
+    """One process' supervision of a stream.
+
+    Args:
+        on_progress: told every batch that was done.
+    """
+
+    connection: Connection
+    stream: Stream
+    lease: CheckpointLease
+    supervisor: StreamSupervisor
+    on_progress: Callable[[StreamProgress], None] = lambda progress: None
+    _query: RunningQuery | None = None
+    _batch: int | None = None
+    _asked: Seen | None = None
+    _renewed_at: float = 0.0
+
+    async def run(self) -> Ended:
+        """Until the query has ended for good.
+
+        Raises:
+            CheckpointHeldError: another stream runs on the checkpoint.
+            LeaseLostError: another process supervises this one now; the query runs on.
+        """
+        await self._take_over()
+        ended = await self._perform(self.supervisor.begin(time.time()))
+        while ended is None:
+            ended = await self._look()
+            if ended is None:
+                await asyncio.sleep(self._pause())
+        await asyncio.to_thread(self.lease.give_back)
+        return ended
+
+    def drain(self) -> None:
+        """Let it stop in such a way that it can go on from its checkpoint."""
+        self._asked = DrainAsked()
+
+    def cancel(self) -> None:
+        """Give it up."""
+        self._asked = CancelAsked()
+
+    async def _take_over(self) -> None:
+        """Hold the checkpoint. What another one left running in its session is this stream's own query, which goes on,
+        or somebody else's, which is stopped."""
+        left = await asyncio.to_thread(self.lease.take)
+        self._renewed_at = time.time()
+        if left is None or not left.session_id or left.server != self.connection.endpoint.address:
+            return  # a server that is not ours is asked nothing: Spark's log takes each batch from one query only
+        if left.owner == self.lease.owner:
+            self._query = await find_query(self.connection, left.session_id, self.stream.name)
+        if self._query is None:
+            await release_session(self.connection, left.session_id)
+
+    async def _look(self) -> Ended | None:
+        """See what there is to be seen, and do what follows from it."""
+        await self._keep_lease()
+        for seen in await self._see():
+            ended = await self._perform(self.supervisor.see(seen, time.time()))
+            if ended is not None:
+                return ended
+        return None
+
+    async def _see(self) -> list[Seen]:
+        found: list[Seen] = []
+        if self._asked is not None:
+            found, self._asked = [self._asked], None
+        next_at = self.supervisor.next_at
+        if next_at is not None and next_at <= time.time():
+            found.append(TimePassed())
+        match self.supervisor.state:
+            case State.WAITING_FOR_RESOURCES:
+                found.append(SlotsSeen(await self._count_slots()))
+            case State.EXECUTING | State.STOP_WITH_SAVEPOINT if self._query is not None:
+                found += await self._watch(self._query)
+        return found
+
+    async def _count_slots(self) -> int:
+        try:
+            return await read_capacity(self.connection, derive_id("slots", self.stream.name))
+        except SparkOperationError as error:
+            log.warning("%s: %s", self.stream.name, error)
+            return 0
+
+    async def _watch(self, query: RunningQuery) -> list[Seen]:
+        try:
+            active = await is_active(self.connection, query)
+            progress = await read_progress(self.connection, query)
+            if progress is not None and progress.batch != self._batch:
+                self._batch = progress.batch
+                self.on_progress(progress)
+            if active:
+                return []
+            failure = await read_failure(self.connection, query, self._batch)
+        except SparkOperationError as error:
+            failure = QueryFailure(str(error), restartable=True, batch=None)
+        self._query = None
+        return [QueryEnded(failure)]
+
+    async def _perform(self, instructions: list[Instruction]) -> Ended | None:
+        """Do them in order; what they lead to is seen at once."""
+        for instruction in instructions:
+            seen: Seen | None = None
+            match instruction:
+                case Tell(left, entered, reason):
+                    log.info("%s: %s -> %s: %s", self.stream.name, left, entered, reason)
+                case StartQuery():
+                    seen = await self._start()
+                case StopQuery():
+                    seen = await self._stop()
+                case Ended():
+                    return instruction
+            if seen is not None:
+                ended = await self._perform(self.supervisor.see(seen, time.time()))
+                if ended is not None:
+                    return ended
+        return None
+
+    async def _start(self) -> Seen:
+        """In a session of its own each time: one in which a query has failed may be broken, one that was closed is
+        refused for ever."""
+        if self._query is not None:
+            log.info("%s: found running, run %s", self.stream.name, self._query.run_id)
+            return QueryStarted()
+        session_id = str(uuid.uuid4())
+        await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address)
+        self._renewed_at = time.time()
+        try:
+            await set_config(self.connection, session_id, self.stream.conf)
+            self._query = await start_query(self.connection, session_id, self.stream.plan)
+        except SparkOperationError as error:
+            return QueryEnded(QueryFailure(str(error), error.restartable))
+        log.info("%s: started, run %s", self.stream.name, self._query.run_id)
+        return QueryStarted()
+
+    async def _stop(self) -> Seen:
+        query, self._query = self._query, None
+        if query is not None:
+            try:
+                await stop_query(self.connection, query)
+            except SparkOperationError as error:
+                log.warning("%s: cannot be asked to stop, so its session is ended: %s", self.stream.name, error)
+            await release_session(self.connection, query.session_id)
+        return QueryEnded()
+
+    async def _keep_lease(self) -> None:
+        if time.time() - self._renewed_at >= self.lease.renewal_seconds:
+            await asyncio.to_thread(self.lease.renew)
+            self._renewed_at = time.time()
+
+    def _pause(self) -> float:
+        """Until the next look: soon, if something is due sooner."""
+        next_at = self.supervisor.next_at
+        left = self.stream.poll_seconds if next_at is None else next_at - time.time()
+        return max(0.0, min(self.stream.poll_seconds, left))

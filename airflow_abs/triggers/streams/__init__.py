@@ -1,0 +1,1 @@
+"""A stream for its whole life in the triggerer."""

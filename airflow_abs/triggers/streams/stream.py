@@ -1,0 +1,144 @@
+"""Supervise a stream from the triggerer, and end its task when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
+
+from airflow_abs.hooks.storage import open_path
+from airflow_abs.triggers.subtask import error_to_json, settle
+
+if TYPE_CHECKING:
+    from airflow_abs.core.streaming.supervision import Ended
+    from airflow_abs.exchange.streaming.lease import CheckpointLease
+    from airflow_abs.spark.connect.connection import Connection
+    from airflow_abs.spark.stream.supervise import StreamRun
+
+_AWAY_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTask:
+    """One try of one stream, as plain values: the worker and the triggerer supervise it alike.
+
+    Args:
+        checkpoint: templated path of the folder of the checkpoint, rendered.
+        digest: of the stored query.
+        owner: names the task instance.
+        conf: settings of its Spark session.
+        ends: whether it ends once it has read what is there.
+        restart: name and fields of the restart strategy.
+        desired_slots, sufficient_slots: with so many it starts at once, or once they are stable.
+        resource_timeout, resource_stabilization: how long it waits for them; seconds.
+    """
+
+    conn_id: str
+    checkpoint: str
+    digest: str
+    owner: str
+    conf: dict[str, str]
+    ends: bool
+    restart: dict[str, Any]
+    desired_slots: int
+    sufficient_slots: int
+    resource_timeout: float
+    resource_stabilization: float
+
+    @property
+    def name(self) -> str:
+        """Of the query: another one for another plan, which is never taken for this."""
+        return f"{self.owner} {self.digest[:12]}"
+
+    async def run(self, connection: Connection) -> Ended:
+        """Until it has ended; cancelling leaves the query running."""
+        run = await asyncio.to_thread(self._prepare, connection)
+        return await run.run()
+
+    async def stop(self, connection: Connection) -> None:
+        """End its query, whoever supervises it; a batch under way is done again when the stream goes on."""
+        from airflow_abs.spark.connect.operations import release_session
+
+        lease = await asyncio.to_thread(self._lease)
+        left = await asyncio.to_thread(lease.take)
+        if left is not None and left.session_id and left.server == connection.endpoint.address:
+            await release_session(connection, left.session_id)
+        await asyncio.to_thread(lease.give_back)
+
+    def _lease(self) -> CheckpointLease:
+        from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder
+
+        holder = Holder(self.owner, f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}")
+        return CheckpointLease(open_path(self.checkpoint), holder, time.time)
+
+    def _prepare(self, connection: Connection) -> StreamRun:
+        from airflow_abs.core.slots.resource_wait import WaitOptions
+        from airflow_abs.core.streaming.failures import FailureJudge
+        from airflow_abs.core.streaming.supervision import SlotsWanted, StreamSupervisor
+        from airflow_abs.exchange.streaming.stored_query import read_query
+        from airflow_abs.restart_strategy import strategy_from_json
+        from airflow_abs.spark.stream.supervise import Stream, StreamRun
+
+        judge = FailureJudge(strategy_from_json(self.restart).new_backoff(self.owner))
+        wait = WaitOptions(self.resource_timeout, self.resource_stabilization)
+        wanted = SlotsWanted(self.desired_slots, self.sufficient_slots)
+        plan = read_query(open_path(self.checkpoint), self.digest)
+        supervisor = StreamSupervisor(judge, wanted, ends=self.ends, wait=wait)
+        return StreamRun(connection, Stream(self.name, plan, self.conf), self._lease(), supervisor)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class StreamTrigger(BaseTrigger):
+    """Has a stream for its whole life. After a crash of the triggerer Airflow starts it again, and it finds its query.
+
+    `cleanup` is left alone on purpose: it is called on every exit, also on a triggerer's ordinary shutdown, when the
+    query must go on.
+    """
+
+    def __init__(self, **task: Any) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._task = StreamTask(**task)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__qualname__}", self._task.to_json()
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        from airflow_abs.exchange.errors import ExchangeError
+        from airflow_abs.exchange.streaming.lease import LeaseLostError
+        from airflow_abs.spark.errors import SparkOperationError
+
+        started = time.monotonic()
+        try:
+            async with self._connection() as connection:
+                ended = await self._task.run(connection)
+            event = TaskSuccessEvent() if ended.status == "FINISHED" else TriggerEvent(asdict(ended))
+        except LeaseLostError as error:
+            self.log.info("%s", error)
+            while True:  # an event would end the task, which is another process' now; Airflow cancels this one
+                await asyncio.sleep(_AWAY_SECONDS)
+        except (SparkOperationError, ExchangeError) as error:
+            self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
+            event = TriggerEvent({"error": error_to_json(error)})
+        await settle(event, started)
+        yield event
+
+    async def on_kill(self) -> None:
+        async with self._connection() as connection:
+            await self._task.stop(connection)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.spark.connect.connection import open_connection
+
+        async with open_connection(await AdaptiveSparkHook(self._task.conn_id).aget_endpoint()) as connection:
+            yield connection

@@ -1,0 +1,89 @@
+"""A stream in a real Airflow: it goes on through the end of its triggerer, stops when its task is ended, and resumes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from airflow_abs.demo.services import AirflowServices
+from tests.task_instances import clear_task, mark_task, wait_for_task
+
+pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]
+
+SECONDS = 500.0
+
+
+def deliver(folder: Path, number: int) -> None:
+    lake = folder / "data" / "stream"
+    lake.mkdir(exist_ok=True)
+    hidden = lake / f".{number}"
+    duckdb.sql(f"COPY (SELECT {number * 10} + range AS number FROM range(10)) TO '{hidden}' (FORMAT parquet)")
+    hidden.rename(lake / f"{number:03d}.parquet")
+
+
+def published(sink: Path) -> list[int]:
+    """The rows of the files that Spark's log of the sink names."""
+    entries = [
+        json.loads(line)
+        for log in sink.glob("_spark_metadata/[0-9]*")
+        if log.suffix != ".compact"
+        for line in log.read_text().splitlines()[1:]
+    ]
+    files = [entry["path"].removeprefix("file://") for entry in entries if entry["size"]]
+    if not files:
+        return []
+    return [row[0] for row in duckdb.sql(f"SELECT number FROM read_parquet({files}) ORDER BY 1").fetchall()]
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    started = time.monotonic()
+    while not what():
+        assert time.monotonic() - started < SECONDS
+        time.sleep(0.3)
+
+
+def test_a_stream_goes_on_through_the_end_of_its_triggerer_and_resumes_after_it_was_cleared(
+    airflow: AirflowServices, folder: Path
+) -> None:
+    sink = folder / "mart" / "stream"
+
+    def has(files: int) -> Callable[[], bool]:
+        return lambda: published(sink) == [2 * number for number in range(10 * files)]
+
+    deliver(folder, 0)
+    airflow.api.wait_for_dag("stream", SECONDS)
+    run_id = airflow.api.trigger_run("stream", datetime(2026, 6, 1, tzinfo=UTC))
+    wait_for(has(1))
+    airflow.kill("triggerer")
+    deliver(folder, 1)
+    wait_for(has(2))  # nobody supervises it, and it runs
+    airflow.start("triggerer")
+    wait_for(lambda: "found running" in airflow.api.task_log("stream", run_id, "doubled"))
+    deliver(folder, 2)
+    wait_for(has(3))
+    mark_task(airflow.api, "stream", run_id, "doubled", "failed")
+    assert airflow.api.wait_for_run("stream", run_id, SECONDS) == "failed"
+    clear_task(airflow.api, "stream", run_id, "doubled")
+    deliver(folder, 3)
+    wait_for(has(4))
+    mark_task(airflow.api, "stream", run_id, "doubled", "success")
+    assert airflow.api.wait_for_run("stream", run_id, SECONDS) == "success"
+
+
+def test_a_stream_that_is_scheduled_reads_what_is_there_and_ends(airflow: AirflowServices, folder: Path) -> None:
+    airflow.api.wait_for_dag("stream_now", SECONDS)
+    files = 0
+    for hour in range(2):
+        deliver(folder, 10 + hour)
+        files = len(list((folder / "data" / "stream").glob("*.parquet")))
+        run_id = airflow.api.trigger_run("stream_now", datetime(2026, 6, 1, hour, tzinfo=UTC))
+        wait_for_task(airflow.api, "stream_now", run_id, "passed", {"success"}, SECONDS)
+        assert len(published(folder / "mart" / "stream_now")) == 10 * files
+    everything = duckdb.sql(f"SELECT number FROM '{folder}/data/stream/*.parquet' ORDER BY 1").fetchall()
+    assert published(folder / "mart" / "stream_now") == [row[0] for row in everything]

@@ -1,0 +1,91 @@
+"""Streams over generated files, as the tests run them: compiled, supervised, and compared with DuckDB."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from airflow_abs.core.restart_backoff import FixedDelay
+from airflow_abs.core.slots.resource_wait import WaitOptions
+from airflow_abs.core.streaming.failures import FailureJudge
+from airflow_abs.core.streaming.supervision import SlotsWanted, StreamSupervisor
+from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder
+from airflow_abs.spark.connect.connection import open_connection
+from airflow_abs.spark.connect.session import open_session
+from airflow_abs.spark.stream.compile import StreamProgram, compile_stream
+from airflow_abs.spark.stream.supervise import Stream, StreamRun
+
+if TYPE_CHECKING:
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+
+SCHEMA = "id BIGINT, key BIGINT, at TIMESTAMP"
+
+
+@dataclass(slots=True)
+class Place:
+    """A stream from `in` to `out` below one folder."""
+
+    endpoint: ConnectEndpoint
+    root: Path
+    transform: Callable[..., Any] | None = None
+    available_now: bool = True
+
+    def deliver(self, number: int, query: str | None = None) -> None:
+        """A file of a hundred rows, a second apart, whole at once."""
+        folder = self.root / "in"
+        folder.mkdir(exist_ok=True)
+        first = number * 100
+        rows = (
+            f"SELECT {first} + i AS id, i % 7 AS key, to_timestamp(1767225600 + {first} + i) AS at FROM range(100) t(i)"
+        )
+        hidden = folder / f".{number}"
+        duckdb.sql(f"COPY ({query or rows}) TO '{hidden}' (FORMAT parquet)")
+        hidden.rename(folder / f"{number:04d}.parquet")
+
+    def program(self) -> StreamProgram:
+        return StreamProgram(
+            "orders",
+            Files(str(self.root / "in"), schema=SCHEMA, options={"maxFilesPerTrigger": "1"}),
+            self.transform,
+            {},
+            Files(str(self.root / "out")),
+            f"file://{self.root}/checkpoint/spark",
+            self.available_now,
+        )
+
+    def compile(self) -> bytes:
+        with open_session(self.endpoint) as session:
+            return compile_stream(session, self.program())
+
+    @asynccontextmanager
+    async def supervised(self, plan: bytes, token: str = "one", owner: str = "task") -> AsyncIterator[StreamRun]:
+        wait = WaitOptions(resource_timeout=60, stabilization=1)
+        judge = FailureJudge(FixedDelay(20, 100))
+        async with open_connection(self.endpoint) as connection:
+            yield StreamRun(
+                connection,
+                Stream("orders", plan, {"spark.sql.shuffle.partitions": "2"}, poll_seconds=0.2),
+                CheckpointLease(self.root / "checkpoint", Holder(owner, token), time.time),
+                StreamSupervisor(judge, SlotsWanted(), ends=self.available_now, wait=wait),
+            )
+
+    def published(self) -> list[tuple[Any, ...]]:
+        """The rows of the files that Spark's log of the sink names, by DuckDB."""
+        with open_session(self.endpoint) as session:
+            rows = session.read.parquet(str(self.root / "out")).toArrow()
+        return sorted(duckdb.sql("SELECT * FROM rows").fetchall(), key=repr) if rows is not None else []
+
+    def delivered(self) -> str:
+        return f"'{self.root}/in/*.parquet'"
+
+
+def touch(path: Path) -> None:
+    os.utime(path)
