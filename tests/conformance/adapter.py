@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 if str(Path(__file__).parent) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parent))
 
-from flink_shapes import decisions, not_yet_used, regions, rescale, waits
+from flink_shapes import decisions, not_yet_used, regions, rescale, streaming, waits
 
 from airflow_abs.core.errors import AdaptiveSchedulerError, InvalidStateError
 
@@ -30,6 +30,7 @@ class Topic(NamedTuple):
 
 
 TOPICS: dict[str, Topic] = {
+    "adaptive_states": Topic(streaming.adaptive_states, "streaming.states"),
     "parallelism": Topic(decisions.parallelism, "decide.parallelism"),
     "source_inference": Topic(decisions.source_inference, "decide.region_parallelism"),
     "pointwise": Topic(rescale.pointwise, "decide.file_ranges"),
@@ -42,7 +43,6 @@ TOPICS: dict[str, Topic] = {
 }
 
 NOT_YET_USED: dict[str, Topic] = {
-    "adaptive_states": Topic(not_yet_used.adaptive_states, "streaming.states"),
     "slots": Topic(not_yet_used.slots, "not_yet_used.slots"),
     "slow_task": Topic(not_yet_used.slow_task, "not_yet_used.slow_tasks"),
 }

@@ -1,4 +1,4 @@
-"""A stream in a real Airflow: it goes on through the end of its triggerer, stops when its task is ended, and resumes."""
+"""A stream in a real Airflow: it goes on without its triggerer, stops when its task is ended, and resumes."""
 
 from __future__ import annotations
 

@@ -110,6 +110,11 @@ class SchedulerStates:
         return self._version
 
     @property
+    def may_go_to(self) -> tuple[State, ...]:
+        """The states that may follow."""
+        return TRANSITIONS[self.state]
+
+    @property
     def job_status(self) -> str:
         """What the outside calls the state; in `FINISHED`, how it ended."""
         return _STATUS_OF_STATE.get(self.state, self._final_status)
@@ -239,8 +244,8 @@ class SchedulerStates:
         return self._enter(State.FINISHED, reason)
 
     def _enter(self, state: State, reason: str) -> list[Action]:
-        if state not in TRANSITIONS[self.state]:
-            raise InvalidStateError(f"expected one of {[*TRANSITIONS[self.state]]} after {self.state}, found {state}")
+        if state not in self.may_go_to:
+            raise InvalidStateError(f"expected one of {[*self.may_go_to]} after {self.state}, found {state}")
         left, self.state = self.state, state
         self._wait = self._phases = None
         self._version = next(self._versions)

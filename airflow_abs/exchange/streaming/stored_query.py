@@ -29,7 +29,5 @@ def read_query(checkpoint: ExchangePath, digest: str) -> bytes:
     plan = read_bytes(path)
     if hashlib.sha256(plan).hexdigest()[:32] != digest:
         where = str(locate(path))
-        raise DamagedFileError(
-            f"{where}: is not what was stored under its name; clear the task of the stream", path=where
-        )
+        raise DamagedFileError(f"{where}: is not what was stored there; clear the task of the stream", path=where)
     return plan

@@ -105,7 +105,7 @@ class AdaptiveSparkStream(BaseOperator):
         self.defer(trigger=StreamTrigger(**task.to_json()), method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> None:
-        """The trigger itself ends the task of a stream that ended well; a worker is woken only to say what went wrong."""
+        """The trigger ends the task of a stream that ended well; a worker is woken only to say what went wrong."""
         if "error" in event:
             error = error_from_json(event["error"])
             if getattr(error, "restartable", True):

@@ -36,7 +36,7 @@ class RunningQuery:
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """The last batch that was done. Rows are those of its sources; `sink_rows` is None where the sink does not count."""
+    """The last batch that was done: rows of its sources, and what its state holds since."""
 
     batch: int
     rows: int

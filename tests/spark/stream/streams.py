@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -66,14 +65,14 @@ class Place:
             return compile_stream(session, self.program())
 
     @asynccontextmanager
-    async def supervised(self, plan: bytes, token: str = "one", owner: str = "task") -> AsyncIterator[StreamRun]:
+    async def supervised(self, plan: bytes, process: str = "one", owner: str = "task") -> AsyncIterator[StreamRun]:
         wait = WaitOptions(resource_timeout=60, stabilization=1)
         judge = FailureJudge(FixedDelay(20, 100))
         async with open_connection(self.endpoint) as connection:
             yield StreamRun(
                 connection,
                 Stream("orders", plan, {"spark.sql.shuffle.partitions": "2"}, poll_seconds=0.2),
-                CheckpointLease(self.root / "checkpoint", Holder(owner, token), time.time),
+                CheckpointLease(self.root / "checkpoint", Holder(owner, process), time.time),
                 StreamSupervisor(judge, SlotsWanted(), ends=self.available_now, wait=wait),
             )
 
@@ -85,7 +84,3 @@ class Place:
 
     def delivered(self) -> str:
         return f"'{self.root}/in/*.parquet'"
-
-
-def touch(path: Path) -> None:
-    os.utime(path)

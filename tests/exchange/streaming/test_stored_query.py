@@ -1,0 +1,25 @@
+"""What a stream runs is what was compiled."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.storage.whole_files import write_atomic
+from airflow_abs.exchange.streaming.stored_query import read_query, store_query
+
+
+def test_a_stored_query_is_read_back(job: JobFolder) -> None:
+    digest = store_query(job.root, b"a plan")
+    assert digest == store_query(job.root, b"a plan")
+    assert read_query(job.root, digest) == b"a plan"
+
+
+def test_one_that_is_not_what_was_stored_is_refused(job: JobFolder) -> None:
+    digest = store_query(job.root, b"a plan")
+    write_atomic(job.root / f"_airflow_abs/queries/{digest}.pb", b"another")
+    with pytest.raises(DamagedFileError, match="is not what was stored there; clear the task of the stream"):
+        read_query(job.root, digest)
+    with pytest.raises(MissingFileError):
+        read_query(job.root, "0" * 32)

@@ -1,0 +1,106 @@
+"""What may be declared of a stream, and what becomes of it in a DAG."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pendulum
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.serialization.serialized_objects import DagSerialization
+
+from airflow_abs import AdaptiveSparkStream, Files, IcebergTable, Rate
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.decorators.adaptive_spark_stream import adaptive_spark_stream_task
+from airflow_abs.exchange.errors import DamagedFileError
+from airflow_abs.triggers.subtask import error_to_json
+
+
+def passes(clicks: Any) -> Any:
+    return clicks
+
+
+def stream(**options: Any) -> AdaptiveSparkStream:
+    given = {
+        "task_id": "clicks",
+        "source": Files("/landing/{{ ds }}"),
+        "transform": passes,
+        "sink": Files("/mart/clicks", mode="append"),
+        "checkpoint": "/mart/checkpoint",
+    }
+    return AdaptiveSparkStream(**{**given, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"source": IcebergTable("lake.db.clicks")},
+            "which has an end; expected Files(...) or Rate(...). For a table, use an AdaptiveSparkOperator in an "
+            "AdaptiveSparkJob",
+        ),
+        (
+            {"source": Files("/landing", incremental=True)},
+            "stream 'clicks': its source is declared incremental, which a stream is by itself: its checkpoint says "
+            "what it has read; drop it",
+        ),
+        (
+            {"sink": Files("/mart")},
+            "stream 'clicks': its sink is Files(..., mode='overwrite'); a stream adds files, batch by batch: expected "
+            "Files(..., mode='append'). To replace what is there, use an AdaptiveSparkOperator in an AdaptiveSparkJob",
+        ),
+        (
+            {"sink": Files("/mart", mode="append", sort_by=["page"])},
+            "stream 'clicks': its sink has sort_by or files, which only the sink of an AdaptiveSparkOperator can have; "
+            "drop them",
+        ),
+    ],
+)
+def test_what_a_stream_cannot_be_is_refused_with_what_to_use(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(JobGraphError) as caught:
+        stream(**options)
+    assert message in str(caught.value)
+
+
+def test_a_rate_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="Rate: rows_per_second is 0; expected a number of at least 1"):
+        Rate(0)
+
+
+def test_a_stream_survives_the_way_through_airflows_database() -> None:
+    with DAG("streams", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")) as dag:
+        stream()
+        adaptive_spark_stream_task(
+            source=Rate(5), sink=Files("/mart/rates", mode="append"), checkpoint="/mart/rates_checkpoint"
+        )(passes)()
+    found = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert sorted(found.task_ids) == ["clicks", "passes"]
+
+
+def test_a_decorated_function_takes_its_arguments_from_the_call() -> None:
+    def above(clicks: Any, least: int, most: int) -> Any: ...
+
+    made = adaptive_spark_stream_task(
+        source=Rate(), sink=Files("/mart", mode="append"), checkpoint="/c", available_now=True
+    )(above)
+    assert made(3, most=7).transform_kwargs == {"least": 3, "most": 7}
+    assert made.override(task_id="other")(1, 2).task_id == "other"
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "message"),
+    [
+        (
+            {"status": "FAILED", "reason": "failed in batch 7: no"},
+            AirflowFailException,
+            "stream 'clicks': failed in batch 7",
+        ),
+        ({"status": "CANCELED", "reason": "canceled"}, AirflowException, "stream 'clicks': was given up (canceled)"),
+        ({"error": error_to_json(DamagedFileError("x is damaged", path="x"))}, AirflowFailException, "x is damaged"),
+    ],
+)
+def test_a_worker_is_woken_to_raise_what_went_wrong(event: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        stream().execute_complete({}, event)  # type: ignore[typeddict-item]
+    assert message in str(caught.value)
