@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_abs.core.streaming.failures import QueryFailure
@@ -71,10 +71,13 @@ class StreamRun:
     """One process' supervision of a stream.
 
     Args:
+        connection: to the server.
+        connect: gives the connection again after the server has gone, to another one if there is another by then.
         on_progress: told every batch that was done.
     """
 
     connection: Connection
+    connect: Callable[[], Awaitable[Connection]]
     stream: Stream
     lease: CheckpointLease
     supervisor: StreamSupervisor
@@ -148,7 +151,11 @@ class StreamRun:
             return await read_capacity(self.connection, derive_id("slots", self.stream.name))
         except SparkOperationError as error:
             log.warning("%s: %s", self.stream.name, error)
-            return 0
+        try:
+            self.connection = await self.connect()
+        except SparkOperationError as error:
+            log.warning("%s: %s", self.stream.name, error)
+        return 0
 
     async def _watch(self, query: RunningQuery) -> list[Seen]:
         try:

@@ -7,9 +7,9 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_abs.core.streaming.supervision import Ended
     from airflow_abs.exchange.streaming.lease import CheckpointLease
     from airflow_abs.spark.connect.connection import Connection
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
     from airflow_abs.spark.stream.supervise import StreamRun
 
 _AWAY_SECONDS = 3600.0
@@ -57,9 +58,9 @@ class StreamTask:
         """Of the query: another one for another plan, which is never taken for this."""
         return f"{self.owner} {self.digest[:12]}"
 
-    async def run(self, connection: Connection) -> Ended:
+    async def run(self, server: StreamServer) -> Ended:
         """Until it has ended; cancelling leaves the query running."""
-        run = await asyncio.to_thread(self._prepare, connection)
+        run = await asyncio.to_thread(self._prepare, await server.connect(), server)
         return await run.run()
 
     async def stop(self, connection: Connection) -> None:
@@ -78,7 +79,7 @@ class StreamTask:
         holder = Holder(self.owner, f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}")
         return CheckpointLease(open_path(self.checkpoint), holder, time.time)
 
-    def _prepare(self, connection: Connection) -> StreamRun:
+    def _prepare(self, connection: Connection, server: StreamServer) -> StreamRun:
         from airflow_abs.core.slots.resource_wait import WaitOptions
         from airflow_abs.core.streaming.failures import FailureJudge
         from airflow_abs.core.streaming.supervision import SlotsWanted, StreamSupervisor
@@ -91,10 +92,42 @@ class StreamTask:
         wanted = SlotsWanted(self.desired_slots, self.sufficient_slots)
         plan = read_query(open_path(self.checkpoint), self.digest)
         supervisor = StreamSupervisor(judge, wanted, ends=self.ends, wait=wait)
-        return StreamRun(connection, Stream(self.name, plan, self.conf), self._lease(), supervisor)
+        return StreamRun(connection, server.connect, Stream(self.name, plan, self.conf), self._lease(), supervisor)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+class StreamServer:
+    """The Spark server of a connection, wherever it is now: an embedded one that has died comes again, elsewhere."""
+
+    def __init__(self, conn_id: str) -> None:
+        self._conn_id = conn_id
+        self._open = AsyncExitStack()
+        self._endpoint: ConnectEndpoint | None = None
+        self._connection: Connection | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._open.aclose()
+
+    async def connect(self) -> Connection:
+        """A connection to it, the same one as long as it is the same server.
+
+        Raises:
+            SparkOperationError: there is none, or it cannot be started.
+        """
+        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.spark.connect.connection import open_connection
+
+        endpoint = await AdaptiveSparkHook(self._conn_id).aget_endpoint()
+        if self._connection is None or endpoint != self._endpoint:
+            await self._open.aclose()
+            self._connection = await self._open.enter_async_context(open_connection(endpoint))
+            self._endpoint = endpoint
+        return self._connection
 
 
 class StreamTrigger(BaseTrigger):
@@ -118,8 +151,8 @@ class StreamTrigger(BaseTrigger):
 
         started = time.monotonic()
         try:
-            async with self._connection() as connection:
-                ended = await self._task.run(connection)
+            async with StreamServer(self._task.conn_id) as server:
+                ended = await self._task.run(server)
             event = TaskSuccessEvent() if ended.status == "FINISHED" else TriggerEvent(asdict(ended))
         except LeaseLostError as error:
             self.log.info("%s", error)
@@ -132,13 +165,5 @@ class StreamTrigger(BaseTrigger):
         yield event
 
     async def on_kill(self) -> None:
-        async with self._connection() as connection:
-            await self._task.stop(connection)
-
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Connection]:
-        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
-        from airflow_abs.spark.connect.connection import open_connection
-
-        async with open_connection(await AdaptiveSparkHook(self._task.conn_id).aget_endpoint()) as connection:
-            yield connection
+        async with StreamServer(self._task.conn_id) as server:
+            await self._task.stop(await server.connect())

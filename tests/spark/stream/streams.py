@@ -17,7 +17,7 @@ from airflow_abs.core.streaming.failures import FailureJudge
 from airflow_abs.core.streaming.supervision import SlotsWanted, StreamSupervisor
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder
-from airflow_abs.spark.connect.connection import open_connection
+from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.stream.compile import StreamProgram, compile_stream
 from airflow_abs.spark.stream.supervise import Stream, StreamRun
@@ -69,8 +69,13 @@ class Place:
         wait = WaitOptions(resource_timeout=60, stabilization=1)
         judge = FailureJudge(FixedDelay(20, 100))
         async with open_connection(self.endpoint) as connection:
+
+            async def connect() -> Connection:
+                return connection
+
             yield StreamRun(
                 connection,
+                connect,
                 Stream("orders", plan, {"spark.sql.shuffle.partitions": "2"}, poll_seconds=0.2),
                 CheckpointLease(self.root / "checkpoint", Holder(owner, process), time.time),
                 StreamSupervisor(judge, SlotsWanted(), ends=self.available_now, wait=wait),
