@@ -20,7 +20,7 @@ def landing() -> Files:
 def doubled(numbers, factor):  # type: ignore[no-untyped-def]
     from pyspark.sql import functions as sf
 
-    unique = numbers.withColumn("at", sf.timestamp_seconds("number")).withWatermark("at", "1 hour")
+    unique = numbers.withColumn("at", sf.timestamp_seconds(sf.col("number") + 1_000_000)).withWatermark("at", "1 hour")
     return unique.dropDuplicates(["number", "at"]).select((sf.col("number") * factor).alias("number"))
 
 
