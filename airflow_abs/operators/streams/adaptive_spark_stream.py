@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -98,9 +99,10 @@ class AdaptiveSparkStream(BaseOperator):
         from airflow_abs.spark.stream.compile import compile_stream
 
         checkpoint = open_path(self.checkpoint)
+        name = f"{self.task_id} {uuid.uuid4().hex[:12]}"
         with open_session(AdaptiveSparkHook(self.conn_id).get_endpoint()) as session:
-            plan = compile_stream(session, self._program(uri_for_spark(checkpoint / "spark")))
-        task = self._task(context, store_query(checkpoint, plan))
+            plan = compile_stream(session, self._program(name, uri_for_spark(checkpoint / "spark")))
+        task = self._task(context, name, store_query(checkpoint, plan))
         self.log.info("compiled; the triggerer supervises it from here on")
         self.defer(trigger=StreamTrigger(**task.to_json()), method_name="execute_complete")
 
@@ -115,12 +117,12 @@ class AdaptiveSparkStream(BaseOperator):
             raise AirflowException(f"stream {self.task_id!r}: was given up ({event['reason']})")
         raise AirflowFailException(f"stream {self.task_id!r}: {event['reason']}")
 
-    def _program(self, checkpoint: str) -> StreamProgram:
+    def _program(self, name: str, checkpoint: str) -> StreamProgram:
         from airflow_abs.spark.stream.compile import StreamProgram
 
         rate = self.source.get("kind") == "rate"
         return StreamProgram(
-            name=self.task_id,
+            name=name,
             source=Rate(self.source["rows_per_second"]) if rate else Files.from_json(self.source),
             transform=self.transform,
             kwargs=self.transform_kwargs,
@@ -130,13 +132,14 @@ class AdaptiveSparkStream(BaseOperator):
             interval=self.interval,
         )
 
-    def _task(self, context: Context, digest: str) -> StreamTask:
+    def _task(self, context: Context, name: str, digest: str) -> StreamTask:
         instance = context["ti"]
         index = "" if instance.map_index in (None, -1) else f"[{instance.map_index}]"
         return StreamTask(
             conn_id=self.conn_id,
             checkpoint=self.checkpoint,
             digest=digest,
+            name=name,
             owner=f"{instance.dag_id}/{instance.run_id}/{instance.task_id}{index}",
             conf={
                 key: str(value).lower() if isinstance(value, bool) else str(value)

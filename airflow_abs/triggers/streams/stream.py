@@ -33,6 +33,8 @@ class StreamTask:
     Args:
         checkpoint: templated path of the folder of the checkpoint, rendered.
         digest: of the stored query.
+        name: of the query in Spark, as it stands in what is stored; another one each time that it is compiled, so that
+            an older one is never taken for it.
         owner: names the task instance.
         conf: settings of its Spark session.
         ends: whether it ends once it has read what is there.
@@ -44,6 +46,7 @@ class StreamTask:
     conn_id: str
     checkpoint: str
     digest: str
+    name: str
     owner: str
     conf: dict[str, str]
     ends: bool
@@ -52,11 +55,6 @@ class StreamTask:
     sufficient_slots: int
     resource_timeout: float
     resource_stabilization: float
-
-    @property
-    def name(self) -> str:
-        """Of the query: another one for another plan, which is never taken for this."""
-        return f"{self.owner} {self.digest[:12]}"
 
     async def run(self, server: StreamServer) -> Ended:
         """Until it has ended; cancelling leaves the query running."""

@@ -13,12 +13,13 @@ from airflow_abs.restart_strategy import (
     strategy_from_json,
     strategy_to_json,
 )
-from airflow_abs.triggers.streams.stream import StreamTask, StreamTrigger
+from airflow_abs.triggers.streams.stream import StreamTrigger
 
 TASK: dict[str, Any] = {
     "conn_id": "spark_connect_default",
     "checkpoint": "/mart/checkpoint",
     "digest": "0123456789abcdef",
+    "name": "by_minute 0123456789ab",
     "owner": "clicks/daily-1/by_minute",
     "conf": {},
     "ends": False,
@@ -35,12 +36,6 @@ def test_a_trigger_is_made_again_from_what_airflow_stores() -> None:
     assert path == "airflow_abs.triggers.streams.stream.StreamTrigger"
     assert values == TASK
     assert StreamTrigger(**values).serialize() == (path, values)
-
-
-def test_another_plan_is_another_query() -> None:
-    one, other = StreamTask(**TASK), StreamTask(**{**TASK, "digest": "fedcba9876543210"})
-    assert one.name == "clicks/daily-1/by_minute 0123456789ab"
-    assert other.name != one.name
 
 
 def test_every_restart_strategy_travels_as_plain_values() -> None:
