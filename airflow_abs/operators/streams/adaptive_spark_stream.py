@@ -101,7 +101,7 @@ class AdaptiveSparkStream(BaseOperator):
         checkpoint = open_path(self.checkpoint)
         name = f"{self.task_id} {uuid.uuid4().hex[:12]}"
         with open_session(AdaptiveSparkHook(self.conn_id).get_endpoint()) as session:
-            plan = compile_stream(session, self._program(name, uri_for_spark(checkpoint / "spark")))
+            plan = compile_stream(session, self._program(name, uri_for_spark(checkpoint / "spark")), open_path)
         task = self._task(context, name, store_query(checkpoint, plan))
         self.log.info("compiled; the triggerer supervises it from here on")
         self.defer(trigger=StreamTrigger(**task.to_json()), method_name="execute_complete")
@@ -117,12 +117,13 @@ class AdaptiveSparkStream(BaseOperator):
             raise AirflowException(f"stream {self.task_id!r}: was given up ({event['reason']})")
         raise AirflowFailException(f"stream {self.task_id!r}: {event['reason']}")
 
-    def _program(self, name: str, checkpoint: str) -> StreamProgram:
+    def _program(self, query_name: str, checkpoint: str) -> StreamProgram:
         from airflow_abs.spark.stream.compile import StreamProgram
 
         rate = self.source.get("kind") == "rate"
         return StreamProgram(
-            name=name,
+            name=self.task_id,
+            query_name=query_name,
             source=Rate(self.source["rows_per_second"]) if rate else Files.from_json(self.source),
             transform=self.transform,
             kwargs=self.transform_kwargs,

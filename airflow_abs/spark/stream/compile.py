@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.rate import Rate
-from airflow_abs.spark.compile.vertices import pickled_by_value, read_source_schema
+from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.spark.compile.source_schema import resolve_files
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.template import find_session_bound, reads_stream
 from airflow_abs.spark.transforms.arguments import coerce_arguments
+from airflow_abs.spark.transforms.by_value import pickled_by_value
 from airflow_abs.spark.transforms.guard import no_execution
 
 
@@ -21,7 +25,8 @@ class StreamProgram:
     """What a stream does, already rendered.
 
     Args:
-        name: of the query.
+        name: of the stream, for messages.
+        query_name: by which Spark knows the query, and it is found again.
         source: a folder that is read as files come into it, or rows of Spark's own making.
         transform: of the one DataFrame that never ends; None to pass it on.
         kwargs: of the transform.
@@ -32,6 +37,7 @@ class StreamProgram:
     """
 
     name: str
+    query_name: str
     source: Files | Rate
     transform: Callable[..., Any] | None
     kwargs: Mapping[str, Any]
@@ -41,21 +47,28 @@ class StreamProgram:
     interval: str = ""
 
 
-def compile_stream(session: Any, program: StreamProgram) -> bytes:
+def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[str], ExchangePath] = Path) -> bytes:
     """The serialised `spark.connect.Plan` that starts the query.
 
     Args:
         session: only its analyser is asked.
         program: as above.
+        open_path: for the files of a source whose schema is inferred.
 
     Raises:
-        JobGraphError: the transform returns no DataFrame, one without the stream, or one that only this session reads.
+        JobGraphError: the transform returns no DataFrame, one without the stream, one that only this session reads, or
+            one with a Python function that cannot be sent.
         AnalysisException: Spark's own, with a note that names the stream.
     """
-    frame = _read(session, program)
-    with pickled_by_value([program.transform]):
-        output = _call(session, program, frame)
-        relation = output._plan.to_proto(session.client).root
+    frame = _read(session, program, open_path)
+    with pickled_by_value():
+        try:
+            relation = _call(session, program, frame)._plan.to_proto(session.client).root
+        except PicklingError as error:
+            raise JobGraphError(
+                f"stream {program.name!r}: a Python function of its transform cannot be sent to Spark ({error}). It "
+                "travels with all that it refers to: make locks, connections and the like inside of it"
+            ) from error
     if bound := find_session_bound(relation):
         raise JobGraphError(f"stream {program.name!r}: the plan of its transform holds {bound}")
     if not reads_stream(relation):
@@ -70,7 +83,7 @@ def compile_stream(session: Any, program: StreamProgram) -> bytes:
         options={**program.sink.options, "checkpointLocation": program.checkpoint},
         partitioning_column_names=program.sink.partition_by,
         output_mode="append",
-        query_name=program.name,
+        query_name=program.query_name,
         path=program.sink.uri,
     )
     if program.available_now:
@@ -80,12 +93,12 @@ def compile_stream(session: Any, program: StreamProgram) -> bytes:
     return bytes(proto.Plan(command=proto.Command(write_stream_operation_start=start)).SerializeToString())
 
 
-def _read(session: Any, program: StreamProgram) -> Any:
+def _read(session: Any, program: StreamProgram, open_path: Callable[[str], ExchangePath]) -> Any:
     source = program.source
     if isinstance(source, Rate):
         return session.readStream.format("rate").option("rowsPerSecond", source.rows_per_second).load()
-    schema = read_source_schema(session, program.name, source)
-    return session.readStream.format(source.format).schema(schema).options(**source.options).load(source.uri)
+    files, schema = resolve_files(session, program.name, source, open_path)
+    return session.readStream.format(files.format).schema(schema).options(**files.options).load(files.uri)
 
 
 def _call(session: Any, program: StreamProgram, frame: Any) -> Any:

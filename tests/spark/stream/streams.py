@@ -52,6 +52,7 @@ class Place:
     def program(self) -> StreamProgram:
         return StreamProgram(
             "orders",
+            "orders",
             Files(str(self.root / "in"), schema=SCHEMA, options={"maxFilesPerTrigger": "1"}),
             self.transform,
             {},
