@@ -17,6 +17,8 @@ from tests.task_instances import clear_task, mark_task, wait_for_task
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 SECONDS = 500.0
+QUERY_EVENT = "org.apache.spark.sql.streaming.StreamingQueryListener$Query"
+STARTED, ENDED = "StartedEvent", "TerminatedEvent"
 
 
 def deliver(folder: Path, number: int) -> None:
@@ -41,6 +43,22 @@ def published(sink: Path) -> list[int]:
     return [row[0] for row in duckdb.sql(f"SELECT number FROM read_parquet({files}) ORDER BY 1").fetchall()]
 
 
+def story(event_logs: Path, task: str) -> list[str]:
+    """What became of the queries of a task, in order, as the Spark server tells it."""
+    events = [
+        json.loads(line)
+        for log in event_logs.rglob("*")
+        if log.is_file()
+        for line in log.read_text(encoding="utf-8").splitlines()
+        if QUERY_EVENT in line
+    ]
+    # the id is that of the checkpoint, and so the same for all of them
+    ids = {event["id"] for event in events if (event.get("name") or "").startswith(f"{task} ")}
+    assert len(ids) <= 1
+    kinds = ((event["id"], event["Event"].removeprefix(QUERY_EVENT)) for event in events)
+    return [kind for checkpoint, kind in kinds if checkpoint in ids and kind in (STARTED, ENDED)]
+
+
 def wait_for(what: Callable[[], bool]) -> None:
     started = time.monotonic()
     while not what():
@@ -48,10 +66,11 @@ def wait_for(what: Callable[[], bool]) -> None:
         time.sleep(0.3)
 
 
-def test_a_stream_goes_on_through_the_end_of_its_triggerer_and_resumes_after_it_was_cleared(
+def test_a_stream_is_found_again_after_the_end_of_its_triggerer_and_resumes_after_it_was_cleared(
     airflow: AirflowServices, folder: Path
 ) -> None:
     sink = folder / "mart" / "stream"
+    logs = folder / "spark-events"
 
     def has(files: int) -> Callable[[], bool]:
         return lambda: published(sink) == [2 * number for number in range(10 * files)]
@@ -67,13 +86,17 @@ def test_a_stream_goes_on_through_the_end_of_its_triggerer_and_resumes_after_it_
     wait_for(lambda: "found running" in airflow.api.task_log("stream", run_id, "doubled"))
     deliver(folder, 2)
     wait_for(has(3))
+    assert story(logs, "doubled") == [STARTED]
     mark_task(airflow.api, "stream", run_id, "doubled", "failed")
     assert airflow.api.wait_for_run("stream", run_id, SECONDS) == "failed"
+    wait_for(lambda: story(logs, "doubled") == [STARTED, ENDED])
     clear_task(airflow.api, "stream", run_id, "doubled")
     deliver(folder, 3)
     wait_for(has(4))
+    assert story(logs, "doubled") == [STARTED, ENDED, STARTED]
     mark_task(airflow.api, "stream", run_id, "doubled", "success")
     assert airflow.api.wait_for_run("stream", run_id, SECONDS) == "success"
+    wait_for(lambda: story(logs, "doubled") == [STARTED, ENDED] * 2)
 
 
 def test_a_stream_that_is_scheduled_reads_what_is_there_and_ends(airflow: AirflowServices, folder: Path) -> None:

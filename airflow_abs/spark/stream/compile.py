@@ -108,12 +108,12 @@ def _call(session: Any, program: StreamProgram, frame: Any) -> Any:
     with no_execution(session, program.name):
         try:
             output = program.transform(frame, **kwargs)
-            output.schema  # noqa: B018 - Spark analyses it
+            if isinstance(output, type(frame)):
+                output.schema  # noqa: B018 - Spark analyses it
+                return output
         except Exception as error:
             error.add_note(f"raised by the transform of stream {program.name!r} while it was compiled")
             raise
-    if not isinstance(output, type(frame)):
-        raise JobGraphError(
-            f"stream {program.name!r}: its transform returned {type(output).__name__}; expected one DataFrame"
-        )
-    return output
+    raise JobGraphError(
+        f"stream {program.name!r}: its transform returned {type(output).__name__}; expected one DataFrame"
+    )
