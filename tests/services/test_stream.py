@@ -1,8 +1,10 @@
-"""A stream in a real Airflow: it goes on without its triggerer, stops when its task is ended, and resumes."""
+"""A stream in a real Airflow: goes on without its triggerer, stops with its task, resumes, on another server too."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,13 +14,14 @@ import duckdb
 import pytest
 
 from airflow_abs.demo.services import AirflowServices
+from airflow_abs.spark.server.embedded import embedded_status
 from tests.task_instances import clear_task, mark_task, wait_for_task
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 SECONDS = 500.0
-QUERY_EVENT = "org.apache.spark.sql.streaming.StreamingQueryListener$Query"
-STARTED, ENDED = "StartedEvent", "TerminatedEvent"
+STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
+ENDED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
 
 
 def deliver(folder: Path, number: int) -> None:
@@ -47,16 +50,21 @@ def story(event_logs: Path, task: str) -> list[str]:
     """What became of the queries of a task, in order, as the Spark server tells it."""
     events = [
         json.loads(line)
-        for log in event_logs.rglob("*")
+        for log in sorted(event_logs.rglob("*"))  # by the time at which the server was started
         if log.is_file()
         for line in log.read_text(encoding="utf-8").splitlines()
-        if QUERY_EVENT in line
+        if STARTED in line or ENDED in line
     ]
     # the id is that of the checkpoint, and so the same for all of them
     ids = {event["id"] for event in events if (event.get("name") or "").startswith(f"{task} ")}
     assert len(ids) <= 1
-    kinds = ((event["id"], event["Event"].removeprefix(QUERY_EVENT)) for event in events)
-    return [kind for checkpoint, kind in kinds if checkpoint in ids and kind in (STARTED, ENDED)]
+    return [event["Event"] for event in events if event["id"] in ids]
+
+
+def kill_spark(airflow: AirflowServices) -> None:
+    killed = embedded_status(airflow.spark_folder).jvm_pid
+    assert killed is not None
+    os.kill(killed, signal.SIGKILL)
 
 
 def wait_for(what: Callable[[], bool]) -> None:
@@ -66,7 +74,7 @@ def wait_for(what: Callable[[], bool]) -> None:
         time.sleep(0.3)
 
 
-def test_a_stream_is_found_again_after_the_end_of_its_triggerer_and_resumes_after_it_was_cleared(
+def test_a_stream_outlives_its_triggerer_and_resumes_after_it_was_cleared_and_after_the_end_of_its_server(
     airflow: AirflowServices, folder: Path
 ) -> None:
     sink = folder / "mart" / "stream"
@@ -94,9 +102,13 @@ def test_a_stream_is_found_again_after_the_end_of_its_triggerer_and_resumes_afte
     deliver(folder, 3)
     wait_for(has(4))
     assert story(logs, "doubled") == [STARTED, ENDED, STARTED]
+    kill_spark(airflow)
+    deliver(folder, 4)
+    wait_for(has(5))
+    assert story(logs, "doubled") == [STARTED, ENDED, STARTED, STARTED]  # what is killed does not say so
     mark_task(airflow.api, "stream", run_id, "doubled", "success")
     assert airflow.api.wait_for_run("stream", run_id, SECONDS) == "success"
-    wait_for(lambda: story(logs, "doubled") == [STARTED, ENDED] * 2)
+    wait_for(lambda: story(logs, "doubled") == [STARTED, ENDED, STARTED, STARTED, ENDED])
 
 
 def test_a_stream_that_is_scheduled_reads_what_is_there_and_ends(airflow: AirflowServices, folder: Path) -> None:

@@ -191,10 +191,12 @@ class StreamSupervisor:
     def _fail(self, failure: QueryFailure, now: float) -> list[Instruction]:
         verdict = self._judge.judge(failure, now)
         self._given_up = verdict.reason if verdict.backoff is None else ""
-        before: list[Instruction] = []
+        # it may have failed with its server: slots are counted anew before it starts again
+        self._resources = None
+        before = self._tell_states(ResourcesChanged(Resources.INSUFFICIENT), now)
         if self.state is State.CREATING_EXECUTION_GRAPH and verdict.backoff is not None:
             # a start that failed is a failure of what would run: the states restart only what was executing
-            before = self._tell_states(ExecutionCreated(has_slots=True), now)
+            before += self._tell_states(ExecutionCreated(has_slots=True), now)
         return before + self._tell_states(Fail(verdict.reason, verdict.backoff), now)
 
     def _drain(self, now: float) -> list[Instruction]:

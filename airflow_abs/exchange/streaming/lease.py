@@ -74,9 +74,9 @@ class CheckpointLease:
         self._number = 0
 
     @property
-    def owner(self) -> str:
-        """Who asks."""
-        return self._holder.owner
+    def holder(self) -> Holder:
+        """Who asks, with the last session in which a query of this lease may run."""
+        return self._holder
 
     @property
     def renewal_seconds(self) -> float:

@@ -34,7 +34,7 @@ from airflow_abs.exchange.streaming.lease import CheckpointLease
 from airflow_abs.spark.connect.capacity import read_capacity
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.operations import derive_id, release_session, set_config
-from airflow_abs.spark.errors import SparkOperationError
+from airflow_abs.spark.errors import ConnectServerUnreachableError, SparkOperationError
 from airflow_abs.spark.stream.query import (
     RunningQuery,
     StreamProgress,
@@ -118,10 +118,16 @@ class StreamRun:
         self._renewed_at = time.time()
         if left is None or not left.session_id or left.server != self.connection.endpoint.address:
             return  # a server that is not ours is asked nothing: Spark's log takes each batch from one query only
-        if left.owner == self.lease.owner:
+        if left.owner == self.lease.holder.owner:
             self._query = await find_query(self.connection, left.session_id, self.stream.name)
         if self._query is None:
-            await release_session(self.connection, left.session_id)
+            await self._end_last_session()
+
+    async def _end_last_session(self) -> None:
+        """End whatever may still run in the session that the lease names, if that is this server's."""
+        last = self.lease.holder
+        if last.session_id and last.server == self.connection.endpoint.address:
+            await release_session(self.connection, last.session_id)
 
     async def _look(self) -> Ended | None:
         """See what there is to be seen, and do what follows from it."""
@@ -198,9 +204,10 @@ class StreamRun:
             log.info("%s: found running, run %s", self.stream.name, self._query.run_id)
             return QueryStarted()
         session_id = str(uuid.uuid4())
-        await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address)
-        self._renewed_at = time.time()
         try:
+            await self._end_last_session()
+            await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address)
+            self._renewed_at = time.time()
             await set_config(self.connection, session_id, self.stream.conf)
             self._query = await start_query(self.connection, session_id, self.stream.plan)
         except SparkOperationError as error:
@@ -210,12 +217,16 @@ class StreamRun:
 
     async def _stop(self) -> Seen:
         query, self._query = self._query, None
-        if query is not None:
-            try:
-                await stop_query(self.connection, query)
-            except SparkOperationError as error:
-                log.warning("%s: cannot be asked to stop, so its session is ended: %s", self.stream.name, error)
-            await release_session(self.connection, query.session_id)
+        if query is None:
+            return QueryEnded()
+        try:
+            await stop_query(self.connection, query)
+        except ConnectServerUnreachableError as error:
+            log.warning("%s: its server does not answer, so it is not stopped: %s", self.stream.name, error)
+            return QueryEnded()
+        except SparkOperationError as error:
+            log.warning("%s: cannot be asked to stop, so its session is ended: %s", self.stream.name, error)
+        await release_session(self.connection, query.session_id)
         return QueryEnded()
 
     async def _keep_lease(self) -> None:

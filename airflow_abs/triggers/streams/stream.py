@@ -119,8 +119,13 @@ class StreamServer:
         """
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.spark.connect.connection import open_connection
+        from airflow_abs.spark.errors import ConnectServerUnreachableError
+        from airflow_abs.spark.server.embedded_state import EmbeddedSparkError
 
-        endpoint = await AdaptiveSparkHook(self._conn_id).aget_endpoint()
+        try:
+            endpoint = await AdaptiveSparkHook(self._conn_id).aget_endpoint()
+        except EmbeddedSparkError as error:
+            raise ConnectServerUnreachableError(str(error)) from error
         if self._connection is None or endpoint != self._endpoint:
             await self._open.aclose()
             self._connection = await self._open.enter_async_context(open_connection(endpoint))

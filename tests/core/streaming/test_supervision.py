@@ -84,9 +84,17 @@ def test_a_failed_query_starts_again_after_the_backoff() -> None:
     ]
     assert made.see(QueryEnded(), 21) == []
     assert made.next_at == 23  # 2 s after it was known to have ended
-    told = made.see(TimePassed(), 23)
-    assert told[0] == Tell(S.RESTARTING, S.WAITING_FOR_RESOURCES, "the backoff has passed")
-    assert told[-1] == StartQuery()
+    assert made.see(TimePassed(), 23) == [Tell(S.RESTARTING, S.WAITING_FOR_RESOURCES, "the backoff has passed")]
+    assert made.see(SlotsSeen(4), 24)[-1] == StartQuery()
+
+
+def test_slots_of_a_server_that_is_gone_do_not_count() -> None:
+    made = executing()
+    made.see(QueryEnded(LOST), 20)
+    made.see(QueryEnded(), 21)
+    made.see(TimePassed(), 23)
+    assert made.see(SlotsSeen(0), 24) == []
+    assert made.see(SlotsSeen(4), 40)[-1] == StartQuery()
 
 
 def test_a_start_that_fails_is_a_failure_like_any_other() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +66,13 @@ class Place:
             return compile_stream(session, self.program())
 
     @asynccontextmanager
-    async def supervised(self, plan: bytes, process: str = "one", owner: str = "task") -> AsyncIterator[StreamRun]:
+    async def supervised(
+        self,
+        plan: bytes,
+        process: str = "one",
+        owner: str = "task",
+        again: Callable[[], Awaitable[Connection]] | None = None,
+    ) -> AsyncIterator[StreamRun]:
         wait = WaitOptions(resource_timeout=60, stabilization=1)
         judge = FailureJudge(FixedDelay(20, 100))
         async with open_connection(self.endpoint) as connection:
@@ -76,7 +82,7 @@ class Place:
 
             yield StreamRun(
                 connection,
-                connect,
+                again or connect,
                 Stream("orders", plan, {"spark.sql.shuffle.partitions": "2"}, poll_seconds=0.2),
                 CheckpointLease(self.root / "checkpoint", Holder(owner, process), time.time),
                 StreamSupervisor(judge, SlotsWanted(), ends=self.available_now, wait=wait),
