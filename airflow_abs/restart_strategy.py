@@ -1,4 +1,4 @@
-"""When a failed subtask is restarted: what a DAG author may choose, in Flink's words. Times are seconds."""
+"""When a failed subtask or stream is restarted: what a DAG author may choose, in Flink's words. Times are seconds."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@
     |   |-- IncompatibleFileError     written by a version of this package that we do not read
     |   `-- StaleManifestError        whole and readable, but of another decision, region or index
     |-- SourceNotFoundError           a source path or pattern matches nothing
+    |-- CheckpointHeldError           another query runs on a stream's checkpoint
+    |-- LeaseLostError                another process supervises this stream's query now
     |-- ExpectationError              rows are not as the author expects: nothing that rests on them is published
     `-- CommitError                   a sink was not published; what was there before is untouched
         |-- CommitConflictError       another run is publishing to the same target right now
@@ -74,6 +76,16 @@ class StaleManifestError(StoredFileError):
 
 class SourceNotFoundError(ExchangeError):
     """A source path, folder or pattern matches nothing."""
+
+
+class CheckpointHeldError(ExchangeError):
+    """Another query runs on the checkpoint of a stream."""
+
+    restartable = True
+
+
+class LeaseLostError(ExchangeError):
+    """Another process of the same task supervises the query of a stream now."""
 
 
 class ExpectationError(ExchangeError):

@@ -14,24 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.errors import CheckpointHeldError, LeaseLostError
 from airflow_abs.exchange.records.reading import Seconds, as_record
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.numbered_log import NumberedLog
 from airflow_abs.exchange.storage.whole_files import decode_json, encode_json
 
 LEASE_SECONDS = 60.0
+_TRIES = 5
 _FOLDER = "_airflow_abs/lease"
-
-
-class CheckpointHeldError(ExchangeError):
-    """Another query runs on the checkpoint."""
-
-    restartable = True
-
-
-class LeaseLostError(ExchangeError):
-    """Somebody else supervises the query now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +34,7 @@ class Holder:
         token: names the process.
         session_id: of the Spark session in which a query may run; "" if there is none.
         server: address of the Spark server of that session.
+        query: name of the query that it supervises: another one each time that the stream was compiled.
         until: end of the lease in epoch seconds; 0 once it was given back.
     """
 
@@ -50,6 +42,7 @@ class Holder:
     token: str
     session_id: str = ""
     server: str = ""
+    query: str = ""
     until: Seconds = 0.0
 
 
@@ -95,19 +88,37 @@ class CheckpointLease:
         number, before = self._read()
         if before is not None and before.owner != self._holder.owner and before.until >= self._now():
             raise self._held(before)
-        self._number = number
         left = before if before is not None and before.until > 0 else None
-        if left is not None:
-            self._holder = replace(self._holder, session_id=left.session_id, server=left.server)
-        if not self._append(self._seconds):
+        if not self._follow(number, left):
             raise self._held(self._read()[1])
         return left
+
+    def take_over(self) -> Holder | None:
+        """Become the holder in place of another process that supervises this very query; None if no process does.
+
+        Raises:
+            CheckpointHeldError: others came before us each time.
+        """
+        mine = self._holder
+        for _ in range(_TRIES):
+            number, before = self._read()
+            if before is None or before.until == 0 or (before.owner, before.query) != (mine.owner, mine.query):
+                return None
+            if self._follow(number, before):
+                return before
+        raise self._held(before)
+
+    def _follow(self, number: int, before: Holder | None) -> bool:
+        self._number = number
+        if before is not None:
+            self._holder = replace(self._holder, session_id=before.session_id, server=before.server)
+        return self._append(self._seconds)
 
     def begin_session(self, session_id: str, server: str) -> None:
         """From here on a query may run in this session, and in no other.
 
         Raises:
-            LeaseLostError: somebody else has it.
+            CheckpointHeldError, LeaseLostError: see `renew`.
         """
         self._holder = replace(self._holder, session_id=session_id, server=server)
         self.renew()
@@ -116,12 +127,17 @@ class CheckpointLease:
         """Hold it for longer.
 
         Raises:
-            LeaseLostError: somebody else has it.
+            CheckpointHeldError: somebody else has it.
+            LeaseLostError: another process of the same owner has it.
         """
-        if not self._append(self._seconds):
-            other = self._read()[1]
-            who = other.owner if other else "somebody"
-            raise LeaseLostError(f"{self._name}: {who} supervises its query now; this process lets go of it")
+        if self._append(self._seconds):
+            return
+        other = self._read()[1]
+        if other is None or other.owner != self._holder.owner:
+            raise self._held(other)
+        raise LeaseLostError(
+            f"{self._name}: another process of {other.owner} supervises its query now; this one lets go of it"
+        )
 
     def give_back(self) -> None:
         """Nothing runs on it any more; nothing happens if somebody else has it already."""

@@ -49,7 +49,7 @@ class AdaptiveSparkStream(BaseOperator):
         spark_conf: Spark's session settings.
 
     Raises:
-        JobGraphError: a sink that does not append, or an incremental source.
+        JobGraphError: a sink that does not append, an incremental source, or arguments that do not fit together.
     """
 
     template_fields: Sequence[str] = ("source", "sink", "checkpoint", "transform_kwargs", "spark_conf")
@@ -76,6 +76,16 @@ class AdaptiveSparkStream(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         _check(self.task_id, source, sink)
+        if not 1 <= sufficient_slots <= slots:
+            raise JobGraphError(
+                f"stream {self.task_id!r}: sufficient_slots is {sufficient_slots} and slots is {slots}; expected 1 <= "
+                "sufficient_slots <= slots"
+            )
+        if available_now and interval:
+            raise JobGraphError(
+                f"stream {self.task_id!r}: it has an interval, and available_now=True, which ends after the batches "
+                "that there are; drop one of them"
+            )
         self.source = source.to_json()
         self.sink = sink.to_json()
         self.checkpoint = checkpoint

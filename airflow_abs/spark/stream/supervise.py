@@ -92,7 +92,7 @@ class StreamRun:
 
         Raises:
             CheckpointHeldError: another stream runs on the checkpoint.
-            LeaseLostError: another process supervises this one now; the query runs on.
+            LeaseLostError: another process supervises this stream now; the query runs on.
         """
         await self._take_over()
         ended = await self._perform(self.supervisor.begin(time.time()))

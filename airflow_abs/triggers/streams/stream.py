@@ -62,19 +62,25 @@ class StreamTask:
         return await run.run()
 
     async def stop(self, connection: Connection) -> None:
-        """End its query, whoever supervises it; a batch under way is done again when the stream goes on."""
+        """End its query, whichever process supervises it; a batch under way is done again when the stream goes on.
+
+        A later try's query is left alone, however late this is.
+        """
         from airflow_abs.spark.connect.operations import release_session
 
         lease = await asyncio.to_thread(self._lease)
-        left = await asyncio.to_thread(lease.take)
-        if left is not None and left.session_id and left.server == connection.endpoint.address:
+        left = await asyncio.to_thread(lease.take_over)
+        if left is None:
+            return
+        if left.session_id and left.server == connection.endpoint.address:
             await release_session(connection, left.session_id)
         await asyncio.to_thread(lease.give_back)
 
     def _lease(self) -> CheckpointLease:
         from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder
 
-        holder = Holder(self.owner, f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}")
+        token = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+        holder = Holder(self.owner, token, query=self.name)
         return CheckpointLease(open_path(self.checkpoint), holder, time.time)
 
     def _prepare(self, connection: Connection, server: StreamServer) -> StreamRun:
@@ -148,8 +154,7 @@ class StreamTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", self._task.to_json()
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        from airflow_abs.exchange.errors import ExchangeError
-        from airflow_abs.exchange.streaming.lease import LeaseLostError
+        from airflow_abs.exchange.errors import ExchangeError, LeaseLostError
         from airflow_abs.spark.errors import SparkOperationError
 
         started = time.monotonic()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_abs.exchange.errors import CheckpointHeldError, LeaseLostError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.streaming.lease import CheckpointHeldError, CheckpointLease, Holder, LeaseLostError
+from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder
 
 
 class Clock:
@@ -16,7 +17,8 @@ class Clock:
 
 
 def lease(job: JobFolder, clock: Clock, owner: str, token: str = "") -> CheckpointLease:
-    return CheckpointLease(job.root / "checkpoint", Holder(owner, token or owner, f"s-{owner}", "localhost:1"), clock)
+    holder = Holder(owner, token or owner, f"s-{owner}", "localhost:1", query=f"query of {owner}")
+    return CheckpointLease(job.root / "checkpoint", holder, clock)
 
 
 def test_who_comes_second_is_told_who_is_there(job: JobFolder) -> None:
@@ -55,7 +57,7 @@ def test_one_that_is_over_is_taken_with_the_name_of_whose_query_may_still_run(jo
     lease(job, clock, "one").take()
     clock.now += 61
     before = lease(job, clock, "two").take()
-    assert before == Holder("one", "one", "s-one", "localhost:1", 1_060.0)
+    assert before == Holder("one", "one", "s-one", "localhost:1", "query of one", 1_060.0)
 
 
 def test_the_session_before_stays_named_until_another_is_begun(job: JobFolder) -> None:
@@ -71,7 +73,8 @@ def test_the_session_before_stays_named_until_another_is_begun(job: JobFolder) -
     assert (found.owner, found.session_id) == ("two", "s-one")
     third.begin_session("s-three", "localhost:3")
     clock.now += 61
-    assert lease(job, clock, "four").take() == Holder("three", "three", "s-three", "localhost:3", 1_182.0)
+    expected = Holder("three", "three", "s-three", "localhost:3", "query of three", 1_182.0)
+    assert lease(job, clock, "four").take() == expected
 
 
 def test_whoever_was_taken_over_learns_it_however_long_it_was_paused(job: JobFolder) -> None:
@@ -80,7 +83,7 @@ def test_whoever_was_taken_over_learns_it_however_long_it_was_paused(job: JobFol
     paused.take()
     clock.now += 61
     lease(job, clock, "two").take()
-    with pytest.raises(LeaseLostError, match="two supervises its query now; this process lets go of it"):
+    with pytest.raises(CheckpointHeldError, match="two runs a query on it"):
         paused.renew()
     paused.give_back()
     with pytest.raises(CheckpointHeldError):
@@ -94,8 +97,25 @@ def test_another_process_of_the_same_task_takes_over_at_once(job: JobFolder) -> 
     before = lease(job, clock, "one", "triggerer b").take()
     assert before is not None
     assert before.token == "triggerer a"
-    with pytest.raises(LeaseLostError):
+    with pytest.raises(LeaseLostError, match="another process of one supervises its query now; this one lets go of it"):
         paused.renew()
+
+
+def test_whoever_stops_a_query_takes_it_over_but_no_later_one_of_the_same_task(job: JobFolder) -> None:
+    clock = Clock()
+    assert lease(job, clock, "one", "killer").take_over() is None
+    running = lease(job, clock, "one")
+    running.take()
+    killer = lease(job, clock, "one", "killer")
+    found = killer.take_over()
+    assert found is not None
+    assert found.session_id == "s-one"
+    with pytest.raises(LeaseLostError):
+        running.renew()
+    killer.give_back()
+    assert lease(job, clock, "one", "killer").take_over() is None
+    CheckpointLease(job.root / "checkpoint", Holder("one", "next try", query="another"), clock).take()
+    assert lease(job, clock, "one", "killer").take_over() is None
 
 
 def test_of_two_that_see_it_free_one_gets_it(job: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow_abs import AdaptiveSparkStream, Files, IcebergTable, Rate
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.decorators.adaptive_spark_stream import adaptive_spark_stream_task
-from airflow_abs.exchange.errors import DamagedFileError
+from airflow_abs.exchange.errors import CheckpointHeldError, DamagedFileError
 from airflow_abs.triggers.subtask import error_to_json
 
 
@@ -54,6 +54,15 @@ def stream(**options: Any) -> AdaptiveSparkStream:
             {"sink": Files("/mart", mode="append", sort_by=["page"])},
             "stream 'clicks': its sink has sort_by or files, which only the sink of an AdaptiveSparkOperator can have; "
             "drop them",
+        ),
+        (
+            {"slots": 2, "sufficient_slots": 3},
+            "stream 'clicks': sufficient_slots is 3 and slots is 2; expected 1 <= sufficient_slots <= slots",
+        ),
+        (
+            {"available_now": True, "interval": "10 seconds"},
+            "stream 'clicks': it has an interval, and available_now=True, which ends after the batches that there are; "
+            "drop one of them",
         ),
     ],
 )
@@ -97,6 +106,7 @@ def test_a_decorated_function_takes_its_arguments_from_the_call() -> None:
             "stream 'clicks': failed in batch 7",
         ),
         ({"status": "CANCELED", "reason": "canceled"}, AirflowException, "stream 'clicks': was given up (canceled)"),
+        ({"error": error_to_json(CheckpointHeldError("c is held"))}, CheckpointHeldError, "c is held"),
         ({"error": error_to_json(DamagedFileError("x is damaged", path="x"))}, AirflowFailException, "x is damaged"),
     ],
 )

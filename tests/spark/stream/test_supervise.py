@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from airflow_abs.core.streaming.supervision import Ended
-from airflow_abs.exchange.streaming.lease import CheckpointHeldError, LeaseLostError
+from airflow_abs.exchange.errors import CheckpointHeldError, LeaseLostError
 from airflow_abs.spark.stream.query import RunningQuery, find_query
 from airflow_abs.spark.stream.supervise import StreamRun
 from tests.spark.stream.streams import Place
@@ -127,7 +127,7 @@ def test_whoever_supervises_the_stream_again_finds_its_query_and_the_other_lets_
                     await other.run()
             two = asyncio.create_task(second.run())
             assert await running(second) == query
-            with pytest.raises(LeaseLostError, match="task supervises its query now"):
+            with pytest.raises(LeaseLostError, match="another process of task supervises its query now"):
                 await one
             assert await find_query(second.connection, query.session_id, "orders") == query
             second.drain()
