@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from airflow_abs.core.streaming.failures import QueryFailure
 from airflow_abs.core.streaming.states import State
 from airflow_abs.core.streaming.supervision import (
-    CancelAsked,
     DrainAsked,
     Ended,
     Instruction,
@@ -106,10 +105,6 @@ class StreamRun:
     def drain(self) -> None:
         """Let it stop in such a way that it can go on from its checkpoint."""
         self._asked = DrainAsked()
-
-    def cancel(self) -> None:
-        """Give it up."""
-        self._asked = CancelAsked()
 
     async def _take_over(self) -> None:
         """Hold the checkpoint. What another one left running in its session is this stream's own query, which goes on,
