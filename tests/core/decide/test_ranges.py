@@ -39,8 +39,10 @@ def test_a_range_is_half_open() -> None:
     assert str(span) == "[2, 5)"
 
 
-@pytest.mark.parametrize(("start", "stop", "found"), [(-1, 2, "-1"), (3, 3, "3"), (True, 2, "True")])
-def test_a_range_is_never_empty_nor_negative(start: int, stop: int, found: str) -> None:
+@pytest.mark.parametrize(
+    ("start", "stop", "found"), [(-1, 2, "-1"), (3, 3, "3"), (True, 2, "True"), (0, 10**30, str(10**30))]
+)
+def test_a_range_is_never_empty_nor_negative_nor_longer_than_memory(start: int, stop: int, found: str) -> None:
     with pytest.raises(InvalidValueError, match=f"IndexRange.* expected an integer of at least .*, found {found}"):
         IndexRange(start, stop)
 
