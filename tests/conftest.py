@@ -53,27 +53,35 @@ CHROMIUM_FLAGS = (
     "--disable-sync",
     "--no-proxy-server",
 )
-SKIPPED = pytest.StashKey[Counter[str]]()
+NOT_TESTED = "not tested: "
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Skip what this host lacks a program for. Not without Java: what needs one says itself where it looked."""
     from testbed.host import JAVA, NEEDS, find_missing
 
     missing = find_missing([need for need in NEEDS if need.marker != JAVA])
     reasons = {each.need.marker: each.reason for each in missing}
-    skipped = config.stash.setdefault(SKIPPED, Counter())
     for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker) is not None:
-                item.add_marker(pytest.mark.skip(reason=reason))
-                skipped[reason] += 1
+                item.add_marker(pytest.mark.skip(reason=f"{NOT_TESTED}{reason}"))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for reason, count in config.stash.get(SKIPPED, Counter[str]()).items():
+def _group(item: pytest.Item) -> str:
+    """What one process runs, if several do: all that use one Airflow, all that use one Spark server, else a file."""
+    if any(item.get_closest_marker(name) for name in ("services", "cluster")):
+        return "services"
+    return "spark" if item.get_closest_marker("spark") else item.path.as_posix()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    told = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ()) if report.longrepr]
+    reasons = Counter(reason for each in told if (reason := each.partition(NOT_TESTED)[2]))
+    for reason, count in reasons.items():
         terminalreporter.write_line(f"NOT TESTED: {count} of the tests collected here, because {reason}", yellow=True)
 
 
