@@ -147,7 +147,9 @@ def unreadable(vertex: str, error: UnreadablePlanError) -> JobGraphError:
 
 def describe_refusal(prover: Prover, name: str, refusal: Refusal) -> str:
     """The message of a refusal, with all that may be written instead."""
-    ways = [refusal.remedy, "set parallelism=1"] if "parallelism=1" not in refusal.remedy else [refusal.remedy]
+    ways = [refusal.remedy]
+    if refusal.right_alone and "parallelism=1" not in refusal.remedy:
+        ways.append("set parallelism=1")
     if refusal.partial:
         ways.append("say per_subtask=True if a result for each subtask's part is what you want")
     return f"vertex {name!r} cannot run in parts: {prover.describe(name, refusal)}. To fix it, {'; or '.join(ways)}"

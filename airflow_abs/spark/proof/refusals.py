@@ -19,7 +19,8 @@ class Refusal(Exception):  # noqa: N818 - it becomes a JobGraphError, with the v
     """One reason against running a transform in parts.
 
     `what` is the operator in the author's words, `why` what it needs, `remedy` what to write. `relations` are kinds of
-    Connect relations that such an operator comes from; `inputs` the markers of the inputs below it.
+    Connect relations that such an operator comes from; `inputs` the markers of the inputs below it. `partial`: a result
+    for each part may be what is wanted; `right_alone`: one subtask with all rows would be right.
     """
 
     what: str
@@ -28,6 +29,7 @@ class Refusal(Exception):  # noqa: N818 - it becomes a JobGraphError, with the v
     relations: tuple[str, ...] = ()
     inputs: frozenset[str] = frozenset()
     partial: bool = True
+    right_alone: bool = True
 
     def __str__(self) -> str:
         return f"{self.what} {self.why}"

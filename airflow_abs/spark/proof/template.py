@@ -110,4 +110,5 @@ def _from_data(what: str, instead: str, kind: str) -> Refusal:
         f"write {instead}",
         (kind,),
         partial=False,
+        right_alone=False,
     )

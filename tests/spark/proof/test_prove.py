@@ -74,10 +74,36 @@ def test_what_is_one_subtask_or_meant_in_parts_needs_no_proof(
     assert prove(total, **vertex) == Proof("step", why, ())
 
 
-def test_columns_that_come_from_data_are_lost_in_one_subtask_too(refusal: Callable[..., str]) -> None:
-    message = refusal(lambda orders: orders.groupBy("customer").pivot("region").count(), parallelism=1)
-    assert "pivot() without values" in message
-    assert "takes its columns from the data, of which there is none when a transform is compiled" in message
+@pytest.mark.parametrize(
+    ("transform", "what", "instead"),
+    [
+        (
+            lambda orders: orders.groupBy("customer").pivot("region").count(),
+            "pivot() without values",
+            "pivot('c', ['a', 'b'])",
+        ),
+        (
+            lambda orders: orders.crosstab("customer", "region"),
+            "crosstab()",
+            "groupBy('a').pivot('b', ['x', 'y']).count()",
+        ),
+        (
+            lambda orders: orders.select("region", "amount").transpose("region"),
+            "transpose()",
+            "select() or unpivot() with the columns written out",
+        ),
+    ],
+)
+@pytest.mark.parametrize("vertex", [{}, {"parallelism": 1}, {"per_subtask": True}])
+def test_columns_that_come_from_data_are_lost_in_one_subtask_too(
+    refusal: Callable[..., str], transform: Transform, what: str, instead: str, vertex: dict[str, Any]
+) -> None:
+    message = refusal(transform, **vertex)
+    assert message.startswith(f"vertex 'step' cannot run in parts: {what} at test_prove.py:")
+    assert message.endswith(
+        " takes its columns from the data, of which there is none when a transform is compiled. "
+        f"To fix it, write {instead}"
+    )
 
 
 def test_a_vertex_of_broadcast_inputs_alone_is_one_subtask_unless_told_otherwise(prove: Any, refusal: Any) -> None:

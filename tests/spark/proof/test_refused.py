@@ -13,6 +13,26 @@ pytestmark = pytest.mark.spark
 
 REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
     "limit": (lambda orders: orders.limit(3), "limit()/offset() at test_refused.py:", "of its own with parallelism=1"),
+    "limit of a source": (
+        lambda source: source.limit(3),
+        "limit()/offset() at test_refused.py:",
+        "(here the source of step is distributed by files). To fix it, make it a vertex of its own with parallelism=1",
+    ),
+    "limit of a rebalance input": (
+        lambda events: events.limit(3),
+        "each would take so many of its own",
+        "parallelism=1",
+    ),
+    "limit of the one side of a join": (
+        lambda orders, customers: orders.join(customers.drop("region").limit(3), "customer"),
+        "limit()/offset()",
+        "parallelism=1",
+    ),
+    "hinted limit": (
+        lambda events, rates: events.limit(3).join(rates.hint("broadcast"), "customer"),
+        "limit()/offset()",
+        "parallelism=1",
+    ),
     "offset": (lambda orders: orders.offset(3), "limit()/offset()", "parallelism=1"),
     "ordered limit": (lambda orders: orders.orderBy("id").limit(3), "limit()/offset()", "parallelism=1"),
     "limit inside": (lambda orders: orders.limit(9).groupBy("customer").count(), "limit()/offset()", "parallelism=1"),
@@ -221,6 +241,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
         "pivot('c', ['a', 'b'])",
     ),
     "crosstab": (lambda orders: orders.crosstab("customer", "region"), "crosstab()", "groupBy('a').pivot"),
+    "transpose": (lambda orders: orders.select("region", "amount").transpose("region"), "transpose()", "unpivot()"),
     "number of a Spark partition": (
         lambda orders: orders.withColumn("p", functions().spark_partition_id()),
         "spark_partition_id()",
