@@ -66,7 +66,7 @@ def _strict(files: Files) -> dict[str, str]:
     strict = {}
     if not given & {"mode", "columnnameofcorruptrecord"} and _CORRUPT not in (files.schema or ""):
         strict["mode"] = "FAILFAST"
-    if files.format == "csv" and files.schema is None and "enforceschema" not in given:
+    if files.format == "csv" and "enforceschema" not in given:  # Spark's default takes columns by position
         strict["enforceSchema"] = "false"
     return strict
 

@@ -129,11 +129,12 @@ def test_what_overflows_or_is_malformed_fails_and_is_null_only_if_the_author_say
     assert run(connect_server, tmp_path / "permissive", permissive) == [(1, 2), (3, None)]
 
 
+@pytest.mark.parametrize("schema", [None, "id INT, x INT"])
 def test_a_file_whose_header_is_in_another_order_fails_and_is_not_mixed_up(
-    connect_server: ConnectEndpoint, tmp_path: Path
+    connect_server: ConnectEndpoint, tmp_path: Path, schema: str | None
 ) -> None:
     lake = write(tmp_path / "lake", a_csv="id,x\n1,2\n")
-    csv = Files(str(lake), format="csv", options=TYPED)
+    csv = Files(str(lake), format="csv", options=TYPED, schema=schema)
     job = plan(connect_server, tmp_path, csv)
     write(lake, b_csv="x,id\n2,1\n")
     error = asyncio.run(job.run_regions())["orders"]
@@ -142,7 +143,16 @@ def test_a_file_whose_header_is_in_another_order_fails_and_is_not_mixed_up(
         f"file://{lake}/b.csv has a header that does not fit the columns of its source: CSV header does not conform to "
         "the schema. Header: x, id Schema: id, x Expected: id but found: x CSV file: "
     )
-    assert "correct the file, or give Files(..., schema='...'), by which columns are taken by position" in str(error)
+    assert "correct the file or schema=, or say options={'enforceSchema': 'true'} to take columns by position" in str(
+        error
+    )
+
+
+def test_headers_are_passed_over_only_if_the_author_says_so(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
+    lake = write(tmp_path / "lake", a_csv="key,value\n1,2\n")
+    options = {"header": "true", "enforceSchema": "true"}
+    job = plan(connect_server, tmp_path, Files(str(lake), format="csv", options=options, schema="id INT, x INT"))
+    assert asyncio.run(job.run_regions()) == {}
 
 
 def test_a_file_is_opened_by_the_name_that_its_storage_knows() -> None:
