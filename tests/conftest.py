@@ -63,19 +63,11 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     missing = find_missing([need for need in NEEDS if need.marker != JAVA])
     reasons = {each.need.marker: each.reason for each in missing}
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker) is not None:
                 item.add_marker(pytest.mark.skip(reason=f"{NOT_TESTED}{reason}"))
-
-
-def _group(item: pytest.Item) -> str:
-    """What one process runs, if several do: all that use one Airflow, all that use one Spark server, else a file."""
-    if any(item.get_closest_marker(name) for name in ("services", "cluster")):
-        return "services"
-    return "spark" if item.get_closest_marker("spark") else item.path.as_posix()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
