@@ -72,7 +72,7 @@ def run_example(server: ConnectEndpoint, plan: PlanOperator, folder: Path, **opt
     return run_job(server, folder / "exchange", graph.vertices, graph.edges, programs, **options)
 
 
-@pytest.mark.parametrize(("target_bytes", "subtasks"), [(64 * MIB, (1, 1)), (300_000, (3, 3)), (30_000, (8, 32))])
+@pytest.mark.parametrize(("target_bytes", "subtasks"), [(64 * MIB, (1, 1)), (300_000, (2, 3)), (30_000, (8, 32))])
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_rows_are_duckdbs_at_every_fan_out(
     connect_server: ConnectEndpoint,

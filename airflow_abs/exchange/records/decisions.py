@@ -15,7 +15,7 @@ from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, SourceInput
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion
-from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
+from airflow_abs.exchange.records.reading import Count, Seconds, Subtasks, as_record, refuse
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.splits import ListedSource
 from airflow_abs.exchange.storage.locations import locate
@@ -140,7 +140,7 @@ class _Fields:
     plan: str
     decision: dict[str, Any]
     files: dict[str, list[tuple[str, Count]]]
-    producers: dict[str, Positive]
+    producers: dict[str, Subtasks]
     producer_decisions: dict[str, str]
     measured: dict[str, list[Count]]
     measured_by_producer: dict[str, list[list[Count]]] = field(default_factory=dict)

@@ -20,6 +20,8 @@ Record = TypeVar("Record")
 Count = Annotated[int, msgspec.Meta(ge=0)]
 """Of rows, bytes, attempts, or the index of one of them: at least 0."""
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+Subtasks = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+"""How many a region has; far more than Airflow maps would only ask for memory."""
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 """A duration, or a time since the epoch."""
 

@@ -18,7 +18,7 @@ from airflow_abs.exchange.errors import MissingFileError, StaleManifestError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision_and_digest
 from airflow_abs.exchange.records.plan import PlannedRegion
-from airflow_abs.exchange.records.reading import Count, Positive, as_record, refuse
+from airflow_abs.exchange.records.reading import Count, Subtasks, as_record, refuse
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
@@ -83,7 +83,7 @@ class Slice:
 
     decision: str
     index: Count
-    parallelism: Positive
+    parallelism: Subtasks
     bytes: Count
     largest_bytes: Count
     subpartitions: IndexRange | None
@@ -91,7 +91,7 @@ class Slice:
     hot_part: HotPart | None = None
     files: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)
     rescaled: Mapping[str, RescaledFiles] = field(default_factory=dict)
-    producers: Mapping[str, Positive] = field(default_factory=dict)
+    producers: Mapping[str, Subtasks] = field(default_factory=dict)
     producer_decisions: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
