@@ -99,12 +99,8 @@ def _check_patterns(where: str) -> None:
             )
 
 
-class _SparkSql(BooleanExpressionVisitor[str]):
-    """Unbound on the way in: only there it is seen what a literal was before it took the type of its column."""
-
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._bound = _BoundSql(schema)
+class _Connectives(BooleanExpressionVisitor[str]):
+    """What joins predicates, bound or not."""
 
     def visit_true(self) -> str:
         return "TRUE"
@@ -120,6 +116,14 @@ class _SparkSql(BooleanExpressionVisitor[str]):
 
     def visit_or(self, left_result: str, right_result: str) -> str:
         return f"({left_result} OR {right_result})"
+
+
+class _SparkSql(_Connectives):
+    """Unbound on the way in: only there it is seen what a literal was before it took the type of its column."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._bound = _BoundSql(schema)
 
     def visit_unbound_predicate(self, predicate: UnboundPredicate) -> str:
         if not isinstance(predicate.term, Reference):
@@ -163,7 +167,7 @@ def _holds(kind: IcebergType, literal: Literal[Any]) -> bool:
     return Decimal(value) == Decimal(literal.value)
 
 
-class _BoundSql(BoundBooleanExpressionVisitor[str]):
+class _BoundSql(_Connectives, BoundBooleanExpressionVisitor[str]):
     """Predicates of columns. NULL makes them NULL, which is no row."""
 
     def __init__(self, schema: Schema) -> None:
@@ -217,21 +221,6 @@ class _BoundSql(BoundBooleanExpressionVisitor[str]):
 
     def visit_less_than_or_equal(self, term: BoundTerm, literal: Any) -> str:
         return self._compare(term, "<=", literal)
-
-    def visit_true(self) -> str:
-        return "TRUE"
-
-    def visit_false(self) -> str:
-        return "FALSE"
-
-    def visit_not(self, child_result: str) -> str:
-        return f"(NOT {child_result})"
-
-    def visit_and(self, left_result: str, right_result: str) -> str:
-        return f"({left_result} AND {right_result})"
-
-    def visit_or(self, left_result: str, right_result: str) -> str:
-        return f"({left_result} OR {right_result})"
 
     def visit_starts_with(self, term: BoundTerm, literal: Any) -> str:
         if not isinstance(term.ref().field.field_type, StringType):
