@@ -41,6 +41,7 @@ REMEDIES = (
     "hand the DataFrame",
     "expected ",
     "Cut it there",
+    "write pivot('c', ['a', 'b'])",
 )
 """Every refusal says what to write."""
 

@@ -19,6 +19,9 @@ from airflow_abs.spark.connect.operations import Operation, release_operation
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import Cause, TransientSparkError
 
+PROGRESS_KEPT = {"spark.sql.streaming.numRecentProgressUpdates": "20"}
+"""A setting of a query's session: batches between two looks at it; Spark's own 100 are some 200 KB a look."""
+
 _CLASSES = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
 _OFFSETS = re.compile(r"Current Available Offsets: (\{.*\})$", re.MULTILINE)
 _REST = re.compile(r"\n+=== Streaming Query ===.*", re.DOTALL)
@@ -36,7 +39,7 @@ class RunningQuery:
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """The last batch that was done: rows of its sources, and what its state holds since."""
+    """A batch that was done: rows of its sources, and what its state holds since."""
 
     batch: int
     rows: int
@@ -46,9 +49,12 @@ class StreamProgress:
     state_bytes: int
 
     @staticmethod
-    def from_spark(text: str) -> StreamProgress:
-        """Of the JSON that Spark gives."""
+    def from_spark(text: str) -> StreamProgress | None:
+        """Of the JSON that Spark gives; None if it tells of a look that found nothing to do, which has the number of
+        the batch to come."""
         found = json.loads(text)
+        if "addBatch" not in found.get("durationMs", {}):
+            return None
         operators = found.get("stateOperators", ())
         return StreamProgress(
             batch=int(found["batchId"]),
@@ -100,10 +106,10 @@ async def is_active(connection: Connection, query: RunningQuery) -> bool:
     return bool((await _ask(connection, query, status=True)).status.is_active)
 
 
-async def read_progress(connection: Connection, query: RunningQuery) -> StreamProgress | None:
-    """Its last batch; None before the first."""
-    found = (await _ask(connection, query, last_progress=True)).recent_progress.recent_progress_json
-    return StreamProgress.from_spark(found[-1]) if found else None
+async def read_progress(connection: Connection, query: RunningQuery) -> list[StreamProgress]:
+    """Its last batches in order, so many as the session keeps, see `PROGRESS_KEPT`."""
+    found = (await _ask(connection, query, recent_progress=True)).recent_progress.recent_progress_json
+    return [progress for each in found if (progress := StreamProgress.from_spark(each)) is not None]
 
 
 async def read_failure(connection: Connection, query: RunningQuery, batch: int | None = None) -> QueryFailure | None:

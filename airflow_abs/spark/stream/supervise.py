@@ -35,6 +35,7 @@ from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.operations import derive_id, release_session, set_config
 from airflow_abs.spark.errors import ConnectServerUnreachableError, SparkOperationError
 from airflow_abs.spark.stream.query import (
+    PROGRESS_KEPT,
     RunningQuery,
     StreamProgress,
     find_query,
@@ -161,10 +162,10 @@ class StreamRun:
     async def _watch(self, query: RunningQuery) -> list[Seen]:
         try:
             active = await is_active(self.connection, query)
-            progress = await read_progress(self.connection, query)
-            if progress is not None and progress.batch != self._batch:
-                self._batch = progress.batch
-                self.on_progress(progress)
+            for progress in await read_progress(self.connection, query):
+                if self._batch is None or progress.batch > self._batch:
+                    self._batch = progress.batch
+                    self.on_progress(progress)
             if active:
                 return []
             failure = await read_failure(self.connection, query, self._batch)
@@ -203,7 +204,7 @@ class StreamRun:
             await self._end_last_session()
             await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address)
             self._renewed_at = time.time()
-            await set_config(self.connection, session_id, self.stream.conf)
+            await set_config(self.connection, session_id, {**PROGRESS_KEPT, **self.stream.conf})
             self._query = await start_query(self.connection, session_id, self.stream.plan)
         except SparkOperationError as error:
             return QueryEnded(QueryFailure(str(error), error.restartable))

@@ -169,8 +169,9 @@ def test_a_header_that_does_not_fit_leads_with_both() -> None:
     causes = [Cause("FAILED_READ_FILE.NO_HINT", READ_FAILED), Cause("_LEGACY_ERROR_TEMP_3241", header)]
     assert lead_with_users_words(READ_FAILED, causes) == (
         "file:///x/part-0.parquet has a header that does not fit the columns of its source: CSV header does not "
-        "conform to the schema. Header: x, id Schema: id, x; correct the file, or give Files(..., schema='...'), by "
-        f"which columns are taken by position, whatever headers say\n{READ_FAILED}"
+        "conform to the schema. Header: x, id Schema: id, x; correct the file or schema=, or say "
+        "options={'enforceSchema': 'true'} to take columns by position, whatever headers say\n"
+        f"{READ_FAILED}"
     )
 
 

@@ -73,14 +73,6 @@ def prove_step(session: Any, transform: Transform, **vertex: Any) -> Proof:
     return prove_vertices(session, graph, compiled, per_subtask)["step"]
 
 
-@pytest.fixture(scope="session")
-def session(connect_server: ConnectEndpoint) -> Iterator[Any]:
-    from airflow_abs.spark.connect.session import open_session
-
-    with open_session(connect_server) as opened:
-        yield opened
-
-
 @pytest.fixture
 def prove(session: Any) -> Callable[..., Proof]:
     def prove(transform: Transform, **vertex: Any) -> Proof:

@@ -29,7 +29,13 @@ def test_what_may_pass_is_restarted() -> None:
 
 
 def test_progress_adds_up_sources_and_state() -> None:
-    text = """{"batchId": 4, "batchDuration": 1500, "processedRowsPerSecond": 20.5,
+    text = """{"batchId": 4, "batchDuration": 1500, "durationMs": {"addBatch": 1400}, "processedRowsPerSecond": 20.5,
         "sources": [{"numInputRows": 10}, {"numInputRows": 5}],
         "stateOperators": [{"numRowsTotal": 7, "memoryUsedBytes": 1000}, {"numRowsTotal": 1, "memoryUsedBytes": 24}]}"""
     assert StreamProgress.from_spark(text) == StreamProgress(4, 15, 1.5, 20.5, 8, 1024)
+
+
+def test_a_look_that_found_nothing_to_do_is_no_batch() -> None:
+    text = """{"batchId": 5, "batchDuration": 3, "durationMs": {"latestOffset": 2, "triggerExecution": 3},
+        "sources": [{"numInputRows": 0}], "stateOperators": []}"""
+    assert StreamProgress.from_spark(text) is None
