@@ -28,9 +28,10 @@ ifdef NIGHTLY
 FAULTS_ARGS ?= --faults 300 --per-run 20
 STORE_FAULTS_ARGS ?= --faults 700
 endif
-test-faults: $(READY) java ## 100 seeded faults on real services and 200 on an S3 server, by kind (FAULTS_ARGS, STORE_FAULTS_ARGS="--seed 7"; NIGHTLY=1: 1,000); the short part is in `make test`
+test-faults: $(READY) java ## 100 seeded faults on real services, 100 on streams and 200 on an S3 server, by kind (FAULTS_ARGS, STREAM_FAULTS_ARGS, STORE_FAULTS_ARGS="--seed 7"; NIGHTLY=1: 1,000); the short part is in `make test`
 	@mkdir -p build
 	$(BIN)/python -m tests.faults.store.suite --json build/store-faults.json $(STORE_FAULTS_ARGS)
+	$(BIN)/python -m tests.faults.streams --json build/stream-faults.json $(STREAM_FAULTS_ARGS)
 	$(BIN)/python -m tests.faults.suite --json build/faults.json $(FAULTS_ARGS)
 
 test-model: $(READY) ## 100,000 schedules of publishers, readers and gc, and all of the small ones (MODEL_ARGS="--schedules 5000")

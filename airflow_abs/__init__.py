@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_abs.core.expect.expectations import Expect, RowCountChange, Unique
+    from airflow_abs.core.streaming.rescale import Rescale
     from airflow_abs.exchange.sources.files import Files
     from airflow_abs.exchange.sources.rate import Rate
     from airflow_abs.hooks.ephemeral import Ephemeral
@@ -33,6 +34,7 @@ _HOMES = {
     "Ephemeral": "airflow_abs.hooks.ephemeral",
     "Files": "airflow_abs.exchange.sources.files",
     "Rate": "airflow_abs.exchange.sources.rate",
+    "Rescale": "airflow_abs.core.streaming.rescale",
     "IcebergTable": "airflow_abs.tables.iceberg_table",
 }
 
@@ -46,6 +48,7 @@ __all__ = [
     "Files",
     "IcebergTable",
     "Rate",
+    "Rescale",
     "RowCountChange",
     "Unique",
     "__version__",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 if str(Path(__file__).parent) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parent))
 
-from flink_shapes import decisions, not_yet_used, regions, rescale, streaming, waits
+from flink_shapes import decisions, not_yet_used, regions, rescale, slots, streaming, waits
 
 from airflow_abs.core.errors import AdaptiveSchedulerError, InvalidStateError
 
@@ -40,10 +40,10 @@ TOPICS: dict[str, Topic] = {
     "resource_wait": Topic(waits.resource_wait, "slots.resource_wait"),
     "restart_backoff": Topic(waits.restart_backoff, "restart_backoff"),
     "skewed_join": Topic(decisions.skewed_join, "decide.hot_subpartitions"),
+    "slots": Topic(slots.slots, "streaming.slot_parallelism"),
 }
 
 NOT_YET_USED: dict[str, Topic] = {
-    "slots": Topic(not_yet_used.slots, "not_yet_used.slots"),
     "slow_task": Topic(not_yet_used.slow_task, "not_yet_used.slow_tasks"),
 }
 """Rules that no job uses yet."""

@@ -98,15 +98,15 @@ def test_the_dags_of_the_pages_can_be_written(tmp_path: Path) -> None:
         piece for name in ("operations", "incremental-loads") for piece in blocks(ROOT / f"docs/{name}.md", "python")
     ]
     (quickstart,) = blocks(ROOT / "docs" / "start" / "quickstart.md", "python")
-    (stream,) = blocks(ROOT / "docs" / "streams.md", "python")
-    pages = [*blocks(PAGES[0], "python"), quickstart, stream]
+    stream, rescaled = blocks(ROOT / "docs" / "streams.md", "python")
+    pages = [*blocks(PAGES[0], "python"), quickstart, stream + indent(rescaled, " " * 4)]
     decorated, written, first, streaming, *others = tasks_of([*pages, *map(as_dag, pieces)], tmp_path)
     regions = ("customers", "enriched", "orders", "by_region")
     expected = {f"revenue.{region}.{task}" for region in regions for task in ("decide", "run")}
     expected |= {"revenue.plan", "revenue.by_region.commit", "revenue.release"}
     assert set(written["revenue"]) == set(decorated["taskflow_revenue"]) == expected
     assert "revenue.by_region.commit" in first["quickstart"]
-    assert streaming["clicks"] == ["by_minute"]
+    assert streaming["clicks"] == ["all_clicks", "by_minute"]
     assert len(others) == len(pieces) > 0
     for tasks in others:
         assert "revenue.orders.commit" in tasks["example"]

@@ -75,8 +75,7 @@ class Injector:
 
     def _kill_executor(self, _: JobFolder) -> Fault | None:
         """A JVM that runs Spark tasks for the server; there is none unless the server runs as a local cluster."""
-        server = embedded_status(self.airflow.spark_folder).jvm_pid
-        executors = sorted(pid for pid, parent in _parents().items() if parent == server and _is_executor(pid))
+        executors = executors_of(embedded_status(self.airflow.spark_folder).jvm_pid)
         if not executors:
             return None
         pid = self.chance.choice(executors)
@@ -142,6 +141,11 @@ class Injector:
         for pid, parent in parents.items():
             if parents.get(parent) == scheduler:
                 yield pid
+
+
+def executors_of(server: int | None) -> list[int]:
+    """Processes that run tasks for a server, by that of its JVM."""
+    return sorted(pid for pid, parent in _parents().items() if parent == server and _is_executor(pid))
 
 
 def _parents() -> dict[int, int]:

@@ -82,7 +82,7 @@ class ClusterInjector:
         if ADDED in self.cluster.services:
             return None
         before, started = self.capacity(), time.monotonic()
-        self.cluster.services[ADDED] = spark_worker(_with_worker(self.cluster.place, ADDED), ADDED)
+        self.cluster.services[ADDED] = spark_worker(with_worker(self.cluster.place, ADDED), ADDED)
         self.cluster.start(ADDED, wait=False)
         while self.capacity() < before + WORKER_CORES:
             assert time.monotonic() < started + CAPACITY_SECONDS, f"still {before} slots"
@@ -114,7 +114,8 @@ class ClusterInjector:
         return "postgres"
 
 
-def _with_worker(place: Place, name: str) -> Place:
+def with_worker(place: Place, name: str) -> Place:
+    """The same place with one more Spark worker."""
     ports = dict(place.ports)
     for each in (name, f"{name}-ui"):
         with socket.socket() as probe:

@@ -32,6 +32,7 @@ from testbed.topology.services import services
 from tests.task_instances import wait_for_task
 from tests.testbed.compose import compose_place
 from tests.testbed.holders import holders_of_triggers
+from tests.testbed.rescaling import follow_the_slots
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
@@ -243,6 +244,16 @@ def state_of(dag_id: str, run_id: str, api: AirflowApi) -> str:
         return api.run_state(dag_id, run_id)
     except AirflowApiError:  # its database is being restarted
         return ""
+
+
+def test_a_stream_follows_slots_that_come_and_go_and_loses_and_doubles_nothing(
+    up: str, ports: dict[str, int], folder: Path
+) -> None:
+    place = folder / "shared" / "stream"
+    place.mkdir()
+    report = follow_the_slots(place_of(folder, folder / "dags", ports), place)
+    assert (report.slots, report.files) == ([2, 4, 2], [2, 4, 2])
+    assert report.found == report.expected
 
 
 def test_down_leaves_nothing(up: str, folder: Path) -> None:

@@ -2,7 +2,10 @@
 
 states          which state it is in, and what leads to another
 state_events    what the states are told, and what they ask to be done
-phases          when changed slots are worth a rescale: cooldown, stabilization, trigger (FLIP-461, FLIP-472)
+slots_wanted    what the slots that there are mean to a stream
+slot_parallelism  the parallelism of every vertex that the free slots allow
+rescale         whether a change of parallelism is worth a restart, and what follows the slots
+phases          when it is time for that: cooldown, stabilization, trigger (FLIP-461, FLIP-472)
 timers          timers as values, for both
 failures        whether a failed query is started again: by strategy, and not for ever on the same offsets
 supervision     all of it for one streaming query of Spark's

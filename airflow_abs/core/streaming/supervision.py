@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_abs.core.checks import check_int
 from airflow_abs.core.slots.resource_wait import Resources, WaitOptions
 from airflow_abs.core.streaming.failures import FailureJudge, QueryFailure
 from airflow_abs.core.streaming.phases import RescaleOptions
+from airflow_abs.core.streaming.rescale import Rescale
+from airflow_abs.core.streaming.slots_wanted import SlotsWanted
 from airflow_abs.core.streaming.state_events import (
     Action,
     Cancel,
@@ -27,6 +28,7 @@ from airflow_abs.core.streaming.state_events import (
     StateChanged,
     StopWithSavepoint,
     TimerFired,
+    Trigger,
 )
 from airflow_abs.core.streaming.states import SchedulerStates, State, StateOptions
 from airflow_abs.core.streaming.timers import StartTimer, TimerQueue
@@ -45,7 +47,9 @@ class SlotsSeen:
 
 @dataclass(frozen=True, slots=True)
 class QueryStarted:
-    """It runs: started now, or found running."""
+    """It runs: started now, or found running; with so many slots, 0 if nobody knows."""
+
+    slots: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,11 @@ class QueryEnded:
     stopped."""
 
     failure: QueryFailure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBoundary:
+    """A batch was done since the last look, or none is under way: a good moment to start it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +80,14 @@ class TimePassed:
     """`next_at` is now."""
 
 
-Seen = SlotsSeen | QueryStarted | QueryEnded | DrainAsked | CancelAsked | TimePassed
+Seen = SlotsSeen | QueryStarted | QueryEnded | BatchBoundary | DrainAsked | CancelAsked | TimePassed
 
 
 @dataclass(frozen=True, slots=True)
 class StartQuery:
-    """Start it from its checkpoint; answer with `QueryStarted` or `QueryEnded`."""
+    """Start it from its checkpoint for so many slots; answer with `QueryStarted` or `QueryEnded`."""
+
+    slots: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +115,6 @@ class Ended:
 Instruction = StartQuery | StopQuery | Tell | Ended
 
 
-@dataclass(frozen=True, slots=True)
-class SlotsWanted:
-    """With `desired` it starts at once; with at least `sufficient` once they are stable."""
-
-    desired: int = 1
-    sufficient: int = 1
-
-    def __post_init__(self) -> None:
-        check_int("sufficient", self.sufficient, at_least=1, at_most=self.desired)
-
-    def judge(self, slots: int) -> Resources:
-        if slots >= self.desired:
-            return Resources.DESIRED
-        return Resources.SUFFICIENT if slots >= self.sufficient else Resources.INSUFFICIENT
-
-
 class StreamSupervisor:
     """One query's life.
 
@@ -128,19 +123,28 @@ class StreamSupervisor:
         wanted: slots.
         ends: whether the query ends by itself, once it has read what is there (Spark's `availableNow`).
         wait: how long it waits for slots, in seconds.
+        rescale: when it starts again because there are other slots; None: what runs keeps what it has found.
     """
 
     def __init__(
-        self, judge: FailureJudge, wanted: SlotsWanted, *, ends: bool, wait: WaitOptions | None = None
+        self,
+        judge: FailureJudge,
+        wanted: SlotsWanted,
+        *,
+        ends: bool,
+        wait: WaitOptions | None = None,
+        rescale: Rescale | None = None,
     ) -> None:
-        # a running query keeps the slots that it finds: it is not rescaled
-        options = StateOptions(wait or WaitOptions(), RescaleOptions(cooldown=_NEVER))
-        self._states = SchedulerStates(options)
+        phases = RescaleOptions(cooldown=_NEVER) if rescale is None else rescale.phases
+        self._states = SchedulerStates(StateOptions(wait or WaitOptions(), phases))
         self._judge = judge
         self._wanted = wanted
         self._ends = ends
+        self._rescale = rescale
         self._timers = TimerQueue()
-        self._resources: Resources | None = None
+        self._slots: int | None = None
+        self._running = 0
+        self._is_rescaled = False
         self._given_up = ""
 
     @property
@@ -160,23 +164,35 @@ class StreamSupervisor:
         """What is to be done, in order; nothing once it has ended."""
         match seen:
             case SlotsSeen(slots):
-                return self._see_slots(self._wanted.judge(slots), now)
-            case QueryStarted():
-                return self._tell_states(ExecutionCreated(has_slots=True), now)
+                done = self._see_slots(slots, now)
+            case QueryStarted(slots):
+                done = self._see_start(slots, now)
             case QueryEnded(failure):
-                return self._see_end(failure, now)
+                done = self._see_end(failure, now)
+            case BatchBoundary():
+                done = self._tell_states(Trigger(), now)
             case DrainAsked():
-                return self._drain(now)
+                done = self._drain(now)
             case CancelAsked():
-                return self._tell_states(Cancel(), now)
+                done = self._tell_states(Cancel(), now)
             case TimePassed():
-                return self._fire_timers(now)
+                done = self._fire_timers(now)
+        return done
 
-    def _see_slots(self, resources: Resources, now: float) -> list[Instruction]:
-        if resources is self._resources:
+    def _see_slots(self, slots: int, now: float) -> list[Instruction]:
+        if slots == self._slots:
             return []
-        self._resources = resources
-        return self._tell_states(ResourcesChanged(resources), now)
+        self._slots = slots
+        if self._rescale is None or self.state is not State.EXECUTING:
+            return self._tell_states(ResourcesChanged(self._wanted.judge(slots)), now)
+        worth = self._wanted.judge_change(self._running, slots, self._rescale.min_increase)
+        return self._tell_states(ResourcesChanged(worth), now)
+
+    def _see_start(self, slots: int, now: float) -> list[Instruction]:
+        """One that was found running may run with other slots than there are by now."""
+        self._running, seen, self._slots = slots, self._slots, None
+        done = self._tell_states(ExecutionCreated(has_slots=True), now)
+        return done if seen is None else done + self._see_slots(seen, now)
 
     def _see_end(self, failure: QueryFailure | None, now: float) -> list[Instruction]:
         match self.state:
@@ -192,7 +208,7 @@ class StreamSupervisor:
         verdict = self._judge.judge(failure, now)
         self._given_up = verdict.reason if verdict.backoff is None else ""
         # it may have failed with its server: slots are counted anew before it starts again
-        self._resources = None
+        self._slots = None
         before = self._tell_states(ResourcesChanged(Resources.INSUFFICIENT), now)
         if self.state is State.CREATING_EXECUTION_GRAPH and verdict.backoff is not None:
             # a start that failed is a failure of what would run: the states restart only what was executing
@@ -223,13 +239,20 @@ class StreamSupervisor:
                 return []
             case StateChanged(left, entered, reason):
                 told = Tell(left, entered, reason)
+                self._is_rescaled = left == State.RESTARTING
                 if self.state is not State.FINISHED:
                     return [told]
                 return [told, Ended(self._states.job_status, self._given_up or reason)]
-            case CreateExecution() if self._resources in (None, Resources.INSUFFICIENT):
-                missing = f"fewer than {format_count(self._wanted.sufficient, 'slot')} until the resource timeout"
-                return self._tell_states(Fail(missing), now)
             case CreateExecution():
-                return [StartQuery()]
+                return self._create(now)
             case CancelExecution():
                 return [StopQuery()]
+
+    def _create(self, now: float) -> list[Instruction]:
+        slots = self._wanted.parallelism(self._slots or 0)
+        if slots is not None:
+            return [StartQuery(slots)]
+        if self._is_rescaled:
+            return self._tell_states(ExecutionCreated(has_slots=False), now)
+        missing = f"fewer than {format_count(self._wanted.sufficient, 'slot')} until the resource timeout"
+        return self._tell_states(Fail(missing), now)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from airflow_abs.exchange.errors import CheckpointHeldError, LeaseLostError
-from airflow_abs.exchange.records.reading import Seconds, as_record
+from airflow_abs.exchange.records.reading import Count, Seconds, as_record
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.numbered_log import NumberedLog
 from airflow_abs.exchange.storage.whole_files import decode_json, encode_json
@@ -36,6 +36,7 @@ class Holder:
         server: address of the Spark server of that session.
         query: name of the query that it supervises: another one each time that the stream was compiled.
         until: end of the lease in epoch seconds; 0 once it was given back.
+        slots: for which the query in that session was started; 0 if nobody knows.
     """
 
     owner: str
@@ -44,6 +45,7 @@ class Holder:
     server: str = ""
     query: str = ""
     until: Seconds = 0.0
+    slots: Count = 0
 
 
 class CheckpointLease:
@@ -59,6 +61,7 @@ class CheckpointLease:
     def __init__(
         self, checkpoint: ExchangePath, holder: Holder, now: Callable[[], float], seconds: float = LEASE_SECONDS
     ) -> None:
+        self.checkpoint = checkpoint
         self._name = f"checkpoint {checkpoint}"
         self._log = NumberedLog(locate(checkpoint / _FOLDER), self._name)
         self._holder = holder
@@ -70,6 +73,11 @@ class CheckpointLease:
     def holder(self) -> Holder:
         """Who asks, with the last session in which a query of this lease may run."""
         return self._holder
+
+    @property
+    def seconds(self) -> float:
+        """For how long it holds without being renewed."""
+        return self._seconds
 
     @property
     def renewal_seconds(self) -> float:
@@ -111,16 +119,16 @@ class CheckpointLease:
     def _follow(self, number: int, before: Holder | None) -> bool:
         self._number = number
         if before is not None:
-            self._holder = replace(self._holder, session_id=before.session_id, server=before.server)
+            self._holder = replace(self._holder, session_id=before.session_id, server=before.server, slots=before.slots)
         return self._append(self._seconds)
 
-    def begin_session(self, session_id: str, server: str) -> None:
-        """From here on a query may run in this session, and in no other.
+    def begin_session(self, session_id: str, server: str, slots: int = 0) -> None:
+        """From here on a query may run in this session, for so many slots, and in no other.
 
         Raises:
             CheckpointHeldError, LeaseLostError: see `renew`.
         """
-        self._holder = replace(self._holder, session_id=session_id, server=server)
+        self._holder = replace(self._holder, session_id=session_id, server=server, slots=slots)
         self.renew()
 
     def renew(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -20,6 +21,7 @@ from airflow_abs.triggers.subtask import error_from_json
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_abs.core.streaming.rescale import Rescale
     from airflow_abs.spark.stream.compile import StreamProgram
 
 
@@ -43,8 +45,11 @@ class AdaptiveSparkStream(BaseOperator):
         available_now: True to read what is there and end: a stream that is scheduled.
         interval: between two batches, such as ``"10 seconds"``; left out, one follows the other.
         restart_strategy: when a failed query starts again. Three failures in a row on the same offsets end it always.
-        slots: with so many Spark tasks at once it starts immediately; `sufficient_slots` once they are stable.
+        slots: with so many Spark tasks at once it starts immediately; `sufficient_slots` once they are stable. None for
+            all that there are.
         resource_timeout, resource_stabilization: seconds for these.
+        rescale: what of it follows the slots between these two, for which it is started again; left out, what runs is
+            left as it is.
         conn_id: Airflow connection of type ``spark_connect``.
         spark_conf: Spark's session settings.
 
@@ -66,17 +71,18 @@ class AdaptiveSparkStream(BaseOperator):
         available_now: bool = False,
         interval: str = "",
         restart_strategy: RestartStrategy | None = None,
-        slots: int = 1,
+        slots: int | None = 1,
         sufficient_slots: int = 1,
         resource_timeout: float = 300.0,
         resource_stabilization: float = 10.0,
+        rescale: Rescale | None = None,
         conn_id: str = "spark_connect_default",
         spark_conf: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         _check(self.task_id, source, sink)
-        if not 1 <= sufficient_slots <= slots:
+        if sufficient_slots < 1 or (slots is not None and slots < sufficient_slots):
             raise JobGraphError(
                 f"stream {self.task_id!r}: sufficient_slots is {sufficient_slots} and slots is {slots}; expected 1 <= "
                 "sufficient_slots <= slots"
@@ -86,6 +92,8 @@ class AdaptiveSparkStream(BaseOperator):
                 f"stream {self.task_id!r}: it has an interval, and available_now=True, which ends after the batches "
                 "that there are; drop one of them"
             )
+        if rescale is not None:
+            _check_rescale(self.task_id, rescale, source, spark_conf or {}, slots == sufficient_slots)
         self.source = source.to_json()
         self.sink = sink.to_json()
         self.checkpoint = checkpoint
@@ -98,11 +106,13 @@ class AdaptiveSparkStream(BaseOperator):
         self.sufficient_slots = sufficient_slots
         self.resource_timeout = resource_timeout
         self.resource_stabilization = resource_stabilization
+        self.rescale = rescale
         self.conn_id = conn_id
         self.spark_conf = dict(spark_conf or {})
 
     def execute(self, context: Context) -> None:
         from airflow_abs.exchange.paths import uri_for_spark
+        from airflow_abs.exchange.streaming.spark_checkpoint import SPARK_FOLDER
         from airflow_abs.exchange.streaming.stored_query import store_query
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.spark.connect.session import open_session
@@ -111,7 +121,7 @@ class AdaptiveSparkStream(BaseOperator):
         checkpoint = open_path(self.checkpoint)
         name = f"{self.task_id} {uuid.uuid4().hex[:12]}"
         with open_session(AdaptiveSparkHook(self.conn_id).get_endpoint()) as session:
-            plan = compile_stream(session, self._program(name, uri_for_spark(checkpoint / "spark")), open_path)
+            plan = compile_stream(session, self._program(name, uri_for_spark(checkpoint / SPARK_FOLDER)), open_path)
         task = self._task(context, name, store_query(checkpoint, plan))
         self.log.info("compiled; the triggerer supervises it from here on")
         self.defer(trigger=StreamTrigger(**task.to_json()), method_name="execute_complete")
@@ -162,6 +172,7 @@ class AdaptiveSparkStream(BaseOperator):
             sufficient_slots=self.sufficient_slots,
             resource_timeout=self.resource_timeout,
             resource_stabilization=self.resource_stabilization,
+            rescale=asdict(self.rescale) if self.rescale is not None else None,
         )
 
 
@@ -186,4 +197,31 @@ def _check(task_id: str, source: object, sink: object) -> None:
         raise JobGraphError(
             f"stream {task_id!r}: its sink has sort_by or files, which only the sink of an AdaptiveSparkOperator can "
             "have; drop them"
+        )
+
+
+def _check_rescale(
+    task_id: str, rescale: Rescale, source: Files | Rate, spark_conf: Mapping[str, Any], is_fixed: bool
+) -> None:
+    """One number has one author."""
+    if is_fixed:
+        raise JobGraphError(
+            f"stream {task_id!r}: it has rescale=, and wants as many slots as are sufficient, so there is nothing to "
+            "follow; give slots= a larger number, or None for all that there are"
+        )
+    if "spark.sql.shuffle.partitions" in spark_conf:
+        raise JobGraphError(
+            f"stream {task_id!r}: it has rescale=, which sets spark.sql.shuffle.partitions by the slots, and the same "
+            "setting in spark_conf; drop one of them"
+        )
+    if rescale.files_per_slot is None:
+        return
+    if isinstance(source, Rate):
+        raise JobGraphError(
+            f"stream {task_id!r}: rescale= has files_per_slot, and its source is no folder of files; drop it"
+        )
+    if any(name.lower() == "maxfilespertrigger" for name in source.options):
+        raise JobGraphError(
+            f"stream {task_id!r}: rescale= has files_per_slot, and its source the option maxFilesPerTrigger, which are "
+            "the same; drop one of them"
         )

@@ -32,7 +32,7 @@ StructType = Any
 
 
 def resolve_files(
-    session: Any, vertex: str, files: Files, open_path: Callable[[str], ExchangePath]
+    session: Any, who: str, files: Files, open_path: Callable[[str], ExchangePath]
 ) -> tuple[Files, StructType]:
     """A source with the options by which it is read, and its columns: declared, or read from its files.
 
@@ -47,14 +47,14 @@ def resolve_files(
     reader = session.read.format(files.format).options(**files.options)
     try:
         if files.format in _TEXT:
-            reader = reader.schema(_infer(session, vertex, files, list_splits(files, open_path), open_path))
+            reader = reader.schema(_infer(session, who, files, list_splits(files, open_path), open_path))
         return files, reader.load(files.uri).schema  # with the columns of partition folders, of all of them
     except SourceNotFoundError as error:
-        raise _nothing_to_read(vertex, files) from error
+        raise _nothing_to_read(who, files) from error
     except AnalysisException as error:
         if error.getCondition() in _NO_FILES:
-            raise _nothing_to_read(vertex, files) from error
-        error.add_note(f"raised while the source of vertex {vertex!r} was read for its schema: {files.path}")
+            raise _nothing_to_read(who, files) from error
+        error.add_note(f"raised while the source of {who} was read for its schema: {files.path}")
         raise
 
 
@@ -72,18 +72,18 @@ def _strict(files: Files) -> dict[str, str]:
 
 
 def _infer(
-    session: Any, vertex: str, files: Files, listed: Sequence[SourceFile], open_path: Callable[[str], ExchangePath]
+    session: Any, who: str, files: Files, listed: Sequence[SourceFile], open_path: Callable[[str], ExchangePath]
 ) -> StructType:
     """From whole files as long as they are within the bounds; else from the lines at the beginning of the first."""
     if not listed:
-        raise _nothing_to_read(vertex, files)
+        raise _nothing_to_read(who, files)
     reader = session.read.format(files.format).options(**files.options)
     sample = _first(listed)
     if sample:
         # All files lie in one place for this: partition columns come from all folders, not from those of a sample.
         named = reader.option("recursiveFileLookup", "true").option("__globPaths__", "false")
         return named.load([file.path for file in sample]).schema
-    lines = [(line,) for line in _first_lines(vertex, files, listed[0], open_path)]
+    lines = [(line,) for line in _first_lines(who, files, listed[0], open_path)]
     text = session.createDataFrame(lines, "value STRING")
     return (reader.csv(text) if files.format == "csv" else reader.json(text)).schema
 
@@ -99,13 +99,13 @@ def _first(listed: Sequence[SourceFile]) -> list[SourceFile]:
     return chosen
 
 
-def _first_lines(vertex: str, files: Files, file: SourceFile, open_path: Callable[[str], ExchangePath]) -> list[str]:
+def _first_lines(who: str, files: Files, file: SourceFile, open_path: Callable[[str], ExchangePath]) -> list[str]:
     options = {name.lower(): str(value).lower() for name, value in files.options.items()}
     in_the_way = [name for name, allowed in _NOT_BY_LINES.items() if options.get(name) not in (None, *allowed)]
     if in_the_way or file.path.endswith(_COMPRESSED):
         why = f"with the option {in_the_way[0]}" if in_the_way else "compressed"
         raise JobGraphError(
-            f"vertex {vertex!r}: its source {files.path!r} ({files.format}) has no schema, and its first file "
+            f"{who}: its source {files.path!r} ({files.format}) has no schema, and its first file "
             f"({file.path}, {format_bytes(file.bytes)}) is too large to infer one from: {why} only a whole file of at "
             f"most {format_bytes(SAMPLE_BYTES)} can be read for it; give Files(..., schema='...')"
         )
@@ -123,8 +123,8 @@ def _path_in(root: str, file: str) -> str:
     return f"/{name}" if root.startswith("/") else name
 
 
-def _nothing_to_read(vertex: str, files: Files) -> JobGraphError:
+def _nothing_to_read(who: str, files: Files) -> JobGraphError:
     return JobGraphError(
-        f"vertex {vertex!r}: its source {files.path!r} ({files.format}) matches no files to read a schema from; "
+        f"{who}: its source {files.path!r} ({files.format}) matches no files to read a schema from; "
         "check the path of the day, or declare Files(..., schema='...') if the folder may be empty"
     )

@@ -193,7 +193,7 @@ class _VertexCompilation:
         return self._add_files(vertex, source)
 
     def _add_files(self, vertex: str, files: Files) -> PlannedSource:
-        files, schema = resolve_files(self.session, vertex, files, self.open_path)
+        files, schema = resolve_files(self.session, f"vertex {vertex!r}", files, self.open_path)
         # A reader of no files has no rows either, and columns such as _metadata.
         placeholder = self._add_placeholder(SOURCE, self.session.read.format(files.format).schema(schema).load())
         return PlannedSource(f"{vertex}.{SOURCE}", placeholder, files, schema.json())
@@ -213,8 +213,9 @@ class _VertexCompilation:
             return only
         frames = dict(self.frames)
         positional = (frames.pop(SOURCE),) if set(frames) == {SOURCE} else ()
-        kwargs = coerce_arguments(program.name, program.transform, program.kwargs)
-        with no_execution(self.session, program.name), recorded_call_sites() as self.call_sites:
+        who = f"vertex {program.name!r}"
+        kwargs = coerce_arguments(who, program.transform, program.kwargs)
+        with no_execution(self.session, who), recorded_call_sites() as self.call_sites:
             try:
                 output = program.transform(*positional, **frames, **kwargs)
             except Exception as error:
@@ -227,7 +228,8 @@ class _VertexCompilation:
         return output
 
     def _query(self, program: VertexProgram, sql: str) -> DataFrame:
-        with no_execution(self.session, program.name):
+        who = f"vertex {program.name!r}"
+        with no_execution(self.session, who):
             try:
                 return self.session.sql(sql, args=dict(program.kwargs) or None, **self.frames)
             except Exception as error:

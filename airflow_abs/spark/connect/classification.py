@@ -75,6 +75,11 @@ _RULES = (
     _Rule(TransientSparkError, text="SparkContext was shut down"),
     _Rule(TransientSparkError, text="stopped SparkContext"),
     _Rule(TransientSparkError, "INTERNAL_ERROR"),
+    _Rule(ResourcesError, "CANNOT_WRITE_STATE_STORE"),
+    _Rule(TransientSparkError, "CANNOT_LOAD_STATE_STORE"),
+    _Rule(TransientSparkError, "CONCURRENT_STREAM_LOG_UPDATE"),
+    _Rule(TransientSparkError, "CONCURRENT_QUERY"),
+    _Rule(TransientSparkError, "FAILED_RENAME_TEMP_FILE"),
 )
 # These say only that something else failed.
 _WRAPPERS = frozenset(

@@ -46,6 +46,11 @@ class StreamProgram:
     available_now: bool = False
     interval: str = ""
 
+    @property
+    def who(self) -> str:
+        """As messages begin."""
+        return f"stream {self.name!r}"
+
 
 def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[str], ExchangePath] = Path) -> bytes:
     """The serialised `spark.connect.Plan` that starts the query.
@@ -97,15 +102,15 @@ def _read(session: Any, program: StreamProgram, open_path: Callable[[str], Excha
     source = program.source
     if isinstance(source, Rate):
         return session.readStream.format("rate").option("rowsPerSecond", source.rows_per_second).load()
-    files, schema = resolve_files(session, program.name, source, open_path)
+    files, schema = resolve_files(session, program.who, source, open_path)
     return session.readStream.format(files.format).schema(schema).options(**files.options).load(files.uri)
 
 
 def _call(session: Any, program: StreamProgram, frame: Any) -> Any:
     if program.transform is None:
         return frame
-    kwargs = coerce_arguments(program.name, program.transform, program.kwargs)
-    with no_execution(session, program.name):
+    kwargs = coerce_arguments(program.who, program.transform, program.kwargs)
+    with no_execution(session, program.who):
         try:
             output = program.transform(frame, **kwargs)
             if isinstance(output, type(frame)):

@@ -9,6 +9,7 @@ import json
 import re
 import uuid
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from airflow_abs.core.streaming.failures import QueryFailure
@@ -35,6 +36,14 @@ class RunningQuery:
     session_id: str
     query_id: str
     run_id: str
+
+
+class Activity(StrEnum):
+    """What a query does: a batch (or a look for one), nothing, or it does not run any more."""
+
+    BATCH = "batch"
+    IDLE = "idle"
+    ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +110,12 @@ async def find_query(connection: Connection, session_id: str, name: str) -> Runn
     return None
 
 
-async def is_active(connection: Connection, query: RunningQuery) -> bool:
-    """Whether it runs."""
-    return bool((await _ask(connection, query, status=True)).status.is_active)
+async def read_activity(connection: Connection, query: RunningQuery) -> Activity:
+    """What it does now."""
+    status = (await _ask(connection, query, status=True)).status
+    if not status.is_active:
+        return Activity.ENDED
+    return Activity.BATCH if status.is_trigger_active else Activity.IDLE
 
 
 async def read_progress(connection: Connection, query: RunningQuery) -> list[StreamProgress]:

@@ -10,12 +10,13 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from airflow_abs.core.streaming.failures import QueryFailure
 from airflow_abs.core.streaming.states import State
 from airflow_abs.core.streaming.supervision import (
+    BatchBoundary,
     DrainAsked,
     Ended,
     Instruction,
@@ -29,41 +30,28 @@ from airflow_abs.core.streaming.supervision import (
     Tell,
     TimePassed,
 )
+from airflow_abs.core.wording import format_count
+from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.streaming.lease import CheckpointLease
+from airflow_abs.exchange.streaming.spark_checkpoint import SPARK_FOLDER, read_spark_checkpoint
 from airflow_abs.spark.connect.capacity import read_capacity
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.operations import derive_id, release_session, set_config
 from airflow_abs.spark.errors import ConnectServerUnreachableError, SparkOperationError
 from airflow_abs.spark.stream.query import (
-    PROGRESS_KEPT,
+    Activity,
     RunningQuery,
     StreamProgress,
     find_query,
-    is_active,
+    read_activity,
     read_failure,
     read_progress,
     start_query,
     stop_query,
 )
+from airflow_abs.spark.stream.stream import Stream
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """What is to run.
-
-    Args:
-        name: of the query, and in messages.
-        plan: the command that starts it, see `compile_stream`.
-        conf: settings of its Spark session.
-        poll_seconds: between two looks at it.
-    """
-
-    name: str
-    plan: bytes = field(repr=False)
-    conf: Mapping[str, str]
-    poll_seconds: float = 2.0
 
 
 @dataclass(slots=True)
@@ -83,6 +71,7 @@ class StreamRun:
     supervisor: StreamSupervisor
     on_progress: Callable[[StreamProgress], None] = lambda progress: None
     _query: RunningQuery | None = None
+    _activity: Activity = Activity.ENDED
     _batch: int | None = None
     _asked: Seen | None = None
     _renewed_at: float = 0.0
@@ -114,10 +103,13 @@ class StreamRun:
         self._renewed_at = time.time()
         if left is None or not left.session_id or left.server != self.connection.endpoint.address:
             return  # a server that is not ours is asked nothing: Spark's log takes each batch from one query only
-        if left.owner == self.lease.holder.owner:
-            self._query = await find_query(self.connection, left.session_id, self.stream.name)
-        if self._query is None:
-            await self._end_last_session()
+        try:
+            if left.owner == self.lease.holder.owner:
+                self._query = await find_query(self.connection, left.session_id, self.stream.name)
+            if self._query is None:
+                await self._end_last_session()
+        except SparkOperationError as error:  # it is ended before the next query starts
+            log.warning("%s: the server of its last query does not answer: %s", self.stream.name, error)
 
     async def _end_last_session(self) -> None:
         """End whatever may still run in the session that the lease names, if that is this server's."""
@@ -146,6 +138,8 @@ class StreamRun:
                 found.append(SlotsSeen(await self._count_slots()))
             case State.EXECUTING | State.STOP_WITH_SAVEPOINT if self._query is not None:
                 found += await self._watch(self._query)
+                if self.stream.rescale is not None and self._query is not None:
+                    found += await self._watch_slots()
         return found
 
     async def _count_slots(self) -> int:
@@ -159,19 +153,28 @@ class StreamRun:
             log.warning("%s: %s", self.stream.name, error)
         return 0
 
-    async def _watch(self, query: RunningQuery) -> list[Seen]:
+    async def _watch_slots(self) -> list[Seen]:
+        """If the server does not answer, that is seen at its query."""
         try:
-            active = await is_active(self.connection, query)
+            return [SlotsSeen(await read_capacity(self.connection, derive_id("slots", self.stream.name)))]
+        except SparkOperationError as error:
+            log.warning("%s: %s", self.stream.name, error)
+            return []
+
+    async def _watch(self, query: RunningQuery) -> list[Seen]:
+        known = self._batch
+        try:
+            self._activity = await read_activity(self.connection, query)
             for progress in await read_progress(self.connection, query):
                 if self._batch is None or progress.batch > self._batch:
                     self._batch = progress.batch
                     self.on_progress(progress)
-            if active:
-                return []
+            if self._activity is not Activity.ENDED:
+                return [BatchBoundary()] if self._activity is Activity.IDLE or self._batch != known else []
             failure = await read_failure(self.connection, query, self._batch)
         except SparkOperationError as error:
             failure = QueryFailure(str(error), restartable=True, batch=None)
-        self._query = None
+        self._query, self._activity = None, Activity.ENDED
         return [QueryEnded(failure)]
 
     async def _perform(self, instructions: list[Instruction]) -> Ended | None:
@@ -181,8 +184,8 @@ class StreamRun:
             match instruction:
                 case Tell(left, entered, reason):
                     log.info("%s: %s -> %s: %s", self.stream.name, left, entered, reason)
-                case StartQuery():
-                    seen = await self._start()
+                case StartQuery(slots):
+                    seen = await self._start(slots)
                 case StopQuery():
                     seen = await self._stop()
                 case Ended():
@@ -193,26 +196,39 @@ class StreamRun:
                     return ended
         return None
 
-    async def _start(self) -> Seen:
+    async def _start(self, slots: int) -> Seen:
         """In a session of its own each time: one in which a query has failed may be broken, one that was closed is
         refused for ever."""
+        self._activity = Activity.BATCH
         if self._query is not None:
             log.info("%s: found running, run %s", self.stream.name, self._query.run_id)
-            return QueryStarted()
+            return QueryStarted(self.lease.holder.slots)
         session_id = str(uuid.uuid4())
+        conf, plan = self.stream.at(slots)
         try:
             await self._end_last_session()
-            await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address)
+            if self.stream.rescale is not None:
+                await self._tell_of_state(self.stream.rescale.partitions(slots))
+            await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address, slots)
             self._renewed_at = time.time()
-            await set_config(self.connection, session_id, {**PROGRESS_KEPT, **self.stream.conf})
-            self._query = await start_query(self.connection, session_id, self.stream.plan)
+            await set_config(self.connection, session_id, conf)
+            self._query = await start_query(self.connection, session_id, plan)
         except SparkOperationError as error:
             return QueryEnded(QueryFailure(str(error), error.restartable))
-        log.info("%s: started, run %s", self.stream.name, self._query.run_id)
-        return QueryStarted()
+        log.info("%s: started for %s, run %s", self.stream.name, format_count(slots, "slot"), self._query.run_id)
+        return QueryStarted(slots)
+
+    async def _tell_of_state(self, wanted: int) -> None:
+        folder = self.lease.checkpoint / SPARK_FOLDER
+        kept = (await asyncio.to_thread(read_spark_checkpoint, folder)).state_partitions
+        if kept is not None and kept != wanted:
+            log.info(
+                "%s: its state keeps %s instead of %d: Spark fixes them with the first batch of a checkpoint",
+                self.stream.name, format_count(kept, "partition"), wanted,
+            )  # fmt: skip
 
     async def _stop(self) -> Seen:
-        query, self._query = self._query, None
+        query, self._query, self._activity = self._query, None, Activity.ENDED
         if query is None:
             return QueryEnded()
         try:
@@ -226,8 +242,17 @@ class StreamRun:
         return QueryEnded()
 
     async def _keep_lease(self) -> None:
-        if time.time() - self._renewed_at >= self.lease.renewal_seconds:
+        """A storage that refuses for a while is asked again for as long as the lease holds."""
+        away = time.time() - self._renewed_at
+        if away < self.lease.renewal_seconds:
+            return
+        try:
             await asyncio.to_thread(self.lease.renew)
+        except ExchangeUnreachableError as error:
+            if away >= self.lease.seconds:
+                raise
+            log.warning("%s: its lease is not renewed yet: %s", self.stream.name, error)
+        else:
             self._renewed_at = time.time()
 
     def _pause(self) -> float:

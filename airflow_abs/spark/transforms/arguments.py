@@ -15,17 +15,17 @@ from airflow_abs.spark.transforms.functions import underlying
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
-def coerce_arguments(vertex: str, transform: Callable[..., Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def coerce_arguments(who: str, transform: Callable[..., Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Text that a template left, as the type by which the transform annotates the parameter.
 
     int, float, bool, Decimal, date and datetime (ISO 8601) are read, also where they are optional (an empty text is
     None then). Whatever is annotated otherwise, or not at all, and what is no text, stays as it is.
 
     Raises:
-        JobGraphError: the text cannot be read as that type; names vertex, parameter, type and text.
+        JobGraphError: the text cannot be read as that type; names whose it is, parameter, type and text.
     """
     types = _annotations(transform)
-    return {name: _coerce(vertex, name, types.get(name), value) for name, value in kwargs.items()}
+    return {name: _coerce(who, name, types.get(name), value) for name, value in kwargs.items()}
 
 
 def _annotations(transform: Callable[..., Any]) -> Mapping[str, Any]:
@@ -44,7 +44,7 @@ def _resolve(annotation: Any, names: Mapping[str, Any]) -> Any:
         return None
 
 
-def _coerce(vertex: str, name: str, annotation: Any, value: Any) -> Any:
+def _coerce(who: str, name: str, annotation: Any, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     kinds = typing.get_args(annotation) if typing.get_origin(annotation) in (typing.Union, UnionType) else (annotation,)
@@ -57,7 +57,7 @@ def _coerce(vertex: str, name: str, annotation: Any, value: Any) -> Any:
         return _READERS[wanted[0]](value.strip())
     except (ValueError, ArithmeticError) as error:
         raise JobGraphError(
-            f"vertex {vertex!r}: argument {name!r} of its transform is {value!r}; expected {wanted[0].__name__}, as "
+            f"{who}: argument {name!r} of its transform is {value!r}; expected {wanted[0].__name__}, as "
             f"the parameter is annotated ({error})"
         ) from error
 

@@ -23,7 +23,7 @@ _WRITES = re.compile(
 )
 
 
-def check_query(relation: Relation, vertex: str) -> None:
+def check_query(relation: Relation, who: str) -> None:
     """Refuse a command in `spark.sql` before Spark gets to run it; `relation` is what the client is about to send.
 
     Raises:
@@ -34,8 +34,8 @@ def check_query(relation: Relation, vertex: str) -> None:
     if word in _QUERIES or (word in _EITHER and not _WRITES.search(_NO_CODE.sub(" x ", text))):
         return
     raise JobGraphError(
-        f"vertex {vertex!r}: its transform runs the command {word or text[:20]!r} in spark.sql; expected a query "
-        "(SELECT, WITH, VALUES, FROM, TABLE). A transform only builds a DataFrame: write with the vertex's sink, "
+        f"{who}: its transform runs the command {word or text[:20]!r} in spark.sql; expected a query "
+        "(SELECT, WITH, VALUES, FROM, TABLE). A transform only builds a DataFrame: write with its sink, "
         "hand DataFrames to queries as arguments instead of views, and set the session with spark_conf= of the job"
     )
 
@@ -46,7 +46,7 @@ def first_word(text: str) -> str:
     return found[0].upper() if found else ""
 
 
-def check_setting(operation: Any, vertex: str) -> None:
+def check_setting(operation: Any, who: str) -> None:
     """Refuse what changes the session's configuration: subtasks run in sessions of their own.
 
     Raises:
@@ -57,8 +57,8 @@ def check_setting(operation: Any, vertex: str) -> None:
         return
     keys = [pair.key for pair in operation.set.pairs] + list(operation.unset.keys)
     raise JobGraphError(
-        f"vertex {vertex!r}: its transform sets {', '.join(keys)} in the session of plan, which no subtask shares; "
-        "give it to the job or the vertex as spark_conf={...}"
+        f"{who}: its transform sets {', '.join(keys)} in the session of plan, which no subtask shares; "
+        "give it where that is declared, as spark_conf={...}"
     )
 
 

@@ -20,11 +20,15 @@ _WATCHED = ("_execute", "_execute_and_fetch_as_iterator")
 
 
 @contextmanager
-def no_execution(session: Any, vertex: str) -> Iterator[None]:
+def no_execution(session: Any, who: str) -> Iterator[None]:
     """Refuse every execution on `session` inside the block.
 
+    Args:
+        session: of a Connect client.
+        who: whose transform it is, as messages begin: ``vertex 'orders'``, ``stream 'clicks'``.
+
     Raises:
-        JobGraphError: names the vertex, what it tried and what to do instead.
+        JobGraphError: names what it is of, what it tried and what to do instead.
     """
     client = session.client
     originals = {name: getattr(client, name) for name in _WATCHED}
@@ -32,14 +36,14 @@ def no_execution(session: Any, vertex: str) -> Iterator[None]:
     def watch(original: Any) -> Any:
         def checked(request: Any, *args: Any, **kwargs: Any) -> Any:
             if request.plan.command.WhichOneof("command_type") == "sql_command":
-                check_query(request.plan.command.sql_command.input, vertex)
-            _check(request.plan, vertex)
+                check_query(request.plan.command.sql_command.input, who)
+            _check(request.plan, who)
             return original(request, *args, **kwargs)
 
         return checked
 
     def configure(operation: Any) -> Any:
-        check_setting(operation, vertex)
+        check_setting(operation, who)
         return config(operation)
 
     def analyse(method: str, **kwargs: Any) -> Any:
@@ -49,7 +53,7 @@ def no_execution(session: Any, vertex: str) -> Iterator[None]:
 
     def ship(*args: Any, **kwargs: Any) -> Any:
         raise JobGraphError(
-            f"vertex {vertex!r}: its transform adds artifacts to the session of plan, which no subtask shares; give "
+            f"{who}: its transform adds artifacts to the session of plan, which no subtask shares; give "
             "Python files to the job as py_files=[...], and jars to the Spark server when it starts"
         )
 
@@ -65,23 +69,23 @@ def no_execution(session: Any, vertex: str) -> Iterator[None]:
             delattr(client, name)
 
 
-def _check(plan: Any, vertex: str) -> None:
+def _check(plan: Any, who: str) -> None:
     command = plan.command.WhichOneof("command_type") if plan.WhichOneof("op_type") == "command" else None
     if command == "sql_command":
         return
     if command == "create_dataframe_view":
         raise JobGraphError(
-            f"vertex {vertex!r}: its transform makes a temporary view, which hides its input; "
+            f"{who}: its transform makes a temporary view, which hides its input; "
             "hand the DataFrame to the query itself: spark.sql(query, df=df), with {df} in the query"
         )
     if command in ("register_function", "register_table_function", "register_data_source"):
         raise JobGraphError(
-            f"vertex {vertex!r}: its transform registers a function with the session, which its subtasks do not share; "
+            f"{who}: its transform registers a function with the session, which its subtasks do not share; "
             "use the function as a column expression (pyspark.sql.functions.udf)"
         )
     what = "an action (count, collect, show, toPandas, ...)" if command is None else f"the command {command}"
     raise JobGraphError(
-        f"vertex {vertex!r}: its transform runs {what}; expected a function that only builds a DataFrame "
+        f"{who}: its transform runs {what}; expected a function that only builds a DataFrame "
         "from its inputs. "
-        "Return the DataFrame and let the vertex's sink or its consumers use it"
+        "Return the DataFrame and let its sink or its consumers use it"
     )

@@ -39,8 +39,9 @@ class StreamTask:
         conf: settings of its Spark session.
         ends: whether it ends once it has read what is there.
         restart: name and fields of the restart strategy.
-        desired_slots, sufficient_slots: with so many it starts at once, or once they are stable.
+        desired_slots, sufficient_slots: with so many it starts at once (None: it takes all), or once they are stable.
         resource_timeout, resource_stabilization: how long it waits for them; seconds.
+        rescale: fields of `Rescale`; None if nothing of it follows the slots.
     """
 
     conn_id: str
@@ -51,10 +52,11 @@ class StreamTask:
     conf: dict[str, str]
     ends: bool
     restart: dict[str, Any]
-    desired_slots: int
+    desired_slots: int | None
     sufficient_slots: int
     resource_timeout: float
     resource_stabilization: float
+    rescale: dict[str, Any] | None = None
 
     async def run(self, server: StreamServer) -> Ended:
         """Until it has ended; cancelling leaves the query running."""
@@ -86,17 +88,22 @@ class StreamTask:
     def _prepare(self, connection: Connection, server: StreamServer) -> StreamRun:
         from airflow_abs.core.slots.resource_wait import WaitOptions
         from airflow_abs.core.streaming.failures import FailureJudge
-        from airflow_abs.core.streaming.supervision import SlotsWanted, StreamSupervisor
+        from airflow_abs.core.streaming.rescale import Rescale
+        from airflow_abs.core.streaming.slots_wanted import SlotsWanted
+        from airflow_abs.core.streaming.supervision import StreamSupervisor
         from airflow_abs.exchange.streaming.stored_query import read_query
         from airflow_abs.restart_strategy import strategy_from_json
-        from airflow_abs.spark.stream.supervise import Stream, StreamRun
+        from airflow_abs.spark.stream.stream import Stream
+        from airflow_abs.spark.stream.supervise import StreamRun
 
         judge = FailureJudge(strategy_from_json(self.restart).new_backoff(self.owner))
         wait = WaitOptions(self.resource_timeout, self.resource_stabilization)
-        wanted = SlotsWanted(self.desired_slots, self.sufficient_slots)
+        wanted = SlotsWanted.of(self.desired_slots, self.sufficient_slots)
         plan = read_query(open_path(self.checkpoint), self.digest)
-        supervisor = StreamSupervisor(judge, wanted, ends=self.ends, wait=wait)
-        return StreamRun(connection, server.connect, Stream(self.name, plan, self.conf), self._lease(), supervisor)
+        rescale = None if self.rescale is None else Rescale(**self.rescale)
+        supervisor = StreamSupervisor(judge, wanted, ends=self.ends, wait=wait, rescale=rescale)
+        stream = Stream(self.name, plan, self.conf, rescale=rescale)
+        return StreamRun(connection, server.connect, stream, self._lease(), supervisor)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

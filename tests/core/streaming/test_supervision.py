@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 from airflow_abs.core.restart_backoff import FixedDelay
 from airflow_abs.core.slots.resource_wait import WaitOptions
 from airflow_abs.core.streaming.failures import FailureJudge, QueryFailure
+from airflow_abs.core.streaming.rescale import Rescale
+from airflow_abs.core.streaming.slots_wanted import SlotsWanted
 from airflow_abs.core.streaming.states import State
 from airflow_abs.core.streaming.supervision import (
+    BatchBoundary,
     CancelAsked,
     DrainAsked,
     Ended,
@@ -18,7 +21,6 @@ from airflow_abs.core.streaming.supervision import (
     QueryStarted,
     Seen,
     SlotsSeen,
-    SlotsWanted,
     StartQuery,
     StopQuery,
     StreamSupervisor,
@@ -30,17 +32,19 @@ LOST = QueryFailure("a worker was lost", batch=3)
 S = State
 
 
-def supervisor(*, ends: bool = False, attempts: int = 9) -> StreamSupervisor:
+def supervisor(*, ends: bool = False, attempts: int = 9, rescale: Rescale | None = None) -> StreamSupervisor:
     """Wants four slots, has enough with two that are there for 10 s, waits for 60 s."""
     judge = FailureJudge(FixedDelay(attempts, 2_000))
-    return StreamSupervisor(judge, SlotsWanted(4, 2), ends=ends, wait=WaitOptions(60, 10))
+    return StreamSupervisor(judge, SlotsWanted(4, 2), ends=ends, wait=WaitOptions(60, 10), rescale=rescale)
 
 
-def executing(**options: bool | int) -> StreamSupervisor:
-    made = supervisor(**options)  # type: ignore[arg-type]
+def executing(*, ends: bool = False, rescale: Rescale | None = None, slots: int = 4) -> StreamSupervisor:
+    made = supervisor(ends=ends, rescale=rescale)
     made.begin(0)
-    made.see(SlotsSeen(4), 0)
-    made.see(QueryStarted(), 1)
+    made.see(SlotsSeen(slots), 0)
+    if slots < 4:
+        made.see(TimePassed(), 10)
+    made.see(QueryStarted(slots), 1)
     assert made.state is S.EXECUTING
     return made
 
@@ -50,7 +54,7 @@ def test_with_all_slots_that_it_wants_it_starts_at_once() -> None:
     assert made.begin(0) == [Tell(S.CREATED, S.WAITING_FOR_RESOURCES, "started")]
     assert made.see(SlotsSeen(5), 1) == [
         Tell(S.WAITING_FOR_RESOURCES, S.CREATING_EXECUTION_GRAPH, "desired resources are there"),
-        StartQuery(),
+        StartQuery(4),
     ]
     assert made.see(QueryStarted(), 2) == [Tell(S.CREATING_EXECUTION_GRAPH, S.EXECUTING, "slots are assigned")]
 
@@ -61,7 +65,7 @@ def test_with_enough_slots_it_starts_once_they_are_stable() -> None:
     assert made.see(SlotsSeen(2), 5) == []
     assert made.see(SlotsSeen(3), 9) == []  # enough before and after: no change
     assert made.next_at == 15
-    assert made.see(TimePassed(), 15)[-1] == StartQuery()
+    assert made.see(TimePassed(), 15)[-1] == StartQuery(3)
 
 
 def test_without_enough_slots_it_fails_after_the_resource_timeout_and_says_why() -> None:
@@ -85,7 +89,7 @@ def test_a_failed_query_starts_again_after_the_backoff() -> None:
     assert made.see(QueryEnded(), 21) == []
     assert made.next_at == 23  # 2 s after it was known to have ended
     assert made.see(TimePassed(), 23) == [Tell(S.RESTARTING, S.WAITING_FOR_RESOURCES, "the backoff has passed")]
-    assert made.see(SlotsSeen(4), 24)[-1] == StartQuery()
+    assert made.see(SlotsSeen(4), 24)[-1] == StartQuery(4)
 
 
 def test_slots_of_a_server_that_is_gone_do_not_count() -> None:
@@ -94,7 +98,7 @@ def test_slots_of_a_server_that_is_gone_do_not_count() -> None:
     made.see(QueryEnded(), 21)
     made.see(TimePassed(), 23)
     assert made.see(SlotsSeen(0), 24) == []
-    assert made.see(SlotsSeen(4), 40)[-1] == StartQuery()
+    assert made.see(SlotsSeen(4), 40)[-1] == StartQuery(4)
 
 
 def test_a_start_that_fails_is_a_failure_like_any_other() -> None:
@@ -142,8 +146,96 @@ def test_slots_that_come_and_go_do_not_disturb_what_runs() -> None:
     assert made.see(TimePassed(), 1e6) == []
 
 
+RESCALE = Rescale(cooldown=30, stabilization=60, max_delay=100)
+
+
+def after_the_cooldown(slots: int, wanted: Rescale = RESCALE) -> StreamSupervisor:
+    made = executing(rescale=wanted, slots=slots)
+    assert made.see(TimePassed(), 31) == []
+    return made
+
+
+def test_all_slots_that_it_wants_make_it_start_again_between_two_batches() -> None:
+    made = after_the_cooldown(2)
+    assert made.see(BatchBoundary(), 40) == []
+    assert made.see(SlotsSeen(4), 50) == []
+    assert made.see(BatchBoundary(), 52) == [
+        Tell(S.EXECUTING, S.RESTARTING, "desired resources are there"),
+        StopQuery(),
+    ]
+    made.see(QueryEnded(), 53)
+    assert made.see(TimePassed(), 53) == [
+        Tell(S.RESTARTING, S.CREATING_EXECUTION_GRAPH, "restart with the resources at hand"),
+        StartQuery(4),
+    ]
+    assert made.see(QueryStarted(4), 54)[-1].entered == S.EXECUTING  # type: ignore[union-attr]
+
+
+def test_fewer_slots_must_be_stable_before_it_shrinks() -> None:
+    made = after_the_cooldown(4)
+    assert made.see(SlotsSeen(3), 40) == []
+    assert made.see(SlotsSeen(2), 60) == []
+    assert made.see(BatchBoundary(), 70) == []
+    assert made.see(TimePassed(), 100) == []  # 60 s after the first change
+    assert made.see(BatchBoundary(), 101)[0] == Tell(S.EXECUTING, S.RESTARTING, "sufficient resources were stable")
+    made.see(QueryEnded(), 102)
+    assert made.see(TimePassed(), 102)[-1] == StartQuery(2)
+
+
+def test_slots_that_are_back_before_they_were_away_for_long_change_nothing() -> None:
+    made = after_the_cooldown(4)
+    made.see(SlotsSeen(2), 40)
+    made.see(SlotsSeen(4), 60)
+    assert made.see(TimePassed(), 100) == []
+    assert made.see(BatchBoundary(), 101) == []
+    assert made.see(TimePassed(), 1_000) == []
+
+
+def test_a_batch_that_does_not_end_is_waited_for_no_longer_than_said() -> None:
+    made = after_the_cooldown(2)
+    made.see(SlotsSeen(4), 50)
+    assert made.see(TimePassed(), 149) == []
+    assert made.see(TimePassed(), 150)[-1] == StopQuery()
+
+
+def test_with_too_few_slots_it_runs_on_as_it_is() -> None:
+    made = after_the_cooldown(4)
+    assert made.see(SlotsSeen(1), 40) == []
+    assert made.see(TimePassed(), 200) == []
+    assert made.see(BatchBoundary(), 201) == []
+
+
+def test_a_small_increase_may_be_worth_no_restart() -> None:
+    made = after_the_cooldown(2, Rescale(min_increase=2, cooldown=30, stabilization=0))
+    made.see(SlotsSeen(3), 40)
+    assert [made.see(TimePassed(), 41), made.see(BatchBoundary(), 42)] == [[], []]
+    made.see(SlotsSeen(4), 50)  # all that it wants: any change is
+    assert made.see(BatchBoundary(), 52)[-1] == StopQuery()
+
+
+def test_one_that_was_found_running_with_other_slots_follows_those_that_there_are() -> None:
+    made = supervisor(rescale=RESCALE)
+    made.begin(0)
+    assert made.see(SlotsSeen(4), 0)[-1] == StartQuery(4)
+    made.see(QueryStarted(2), 0)
+    assert made.see(TimePassed(), 30) == []
+    assert made.see(BatchBoundary(), 31)[-1] == StopQuery()
+
+
+def test_slots_that_are_lost_while_it_stops_are_waited_for() -> None:
+    made = after_the_cooldown(2)
+    made.see(SlotsSeen(4), 50)
+    made.see(BatchBoundary(), 52)
+    made.see(QueryEnded(), 53)
+    made.see(SlotsSeen(1), 53)
+    assert made.see(TimePassed(), 53)[-1] == Tell(
+        S.CREATING_EXECUTION_GRAPH, S.WAITING_FOR_RESOURCES, "slots were lost meanwhile"
+    )
+
+
 SEEN = st.sampled_from(
     [
+        BatchBoundary(),
         SlotsSeen(0),
         SlotsSeen(2),
         SlotsSeen(4),
@@ -156,20 +248,23 @@ SEEN = st.sampled_from(
 )
 
 
-@given(st.lists(SEEN, max_size=40), st.booleans())
-def test_no_query_is_started_while_one_may_run_and_none_is_left_when_it_has_ended(seen: list[Seen], ends: bool) -> None:
+@given(st.lists(SEEN, max_size=60), st.booleans(), st.sampled_from([None, Rescale(cooldown=5, stabilization=10)]))
+def test_no_query_is_started_while_one_may_run_and_none_is_left_when_it_has_ended(
+    seen: list[Seen], ends: bool, rescale: Rescale | None
+) -> None:
     """Whatever is seen; a start and a stop are answered at once, as the performer does."""
-    made, runs, ended, now = supervisor(ends=ends), False, False, 0.0
+    made, runs, ended, now = supervisor(ends=ends, rescale=rescale), False, False, 0.0
 
     def do(instructions: list[Instruction]) -> None:
         nonlocal runs, ended
         for instruction in instructions:
             assert not ended
             match instruction:
-                case StartQuery():
+                case StartQuery(slots):
                     assert not runs
+                    assert 2 <= slots <= 4
                     runs = True
-                    do(made.see(QueryStarted(), now))
+                    do(made.see(QueryStarted(slots), now))
                 case StopQuery():
                     runs = False
                     do(made.see(QueryEnded(), now))

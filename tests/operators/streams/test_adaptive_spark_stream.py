@@ -10,7 +10,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_abs import AdaptiveSparkStream, Files, IcebergTable, Rate
+from airflow_abs import AdaptiveSparkStream, Files, IcebergTable, Rate, Rescale
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.decorators.adaptive_spark_stream import adaptive_spark_stream_task
 from airflow_abs.exchange.errors import CheckpointHeldError, DamagedFileError
@@ -63,6 +63,29 @@ def stream(**options: Any) -> AdaptiveSparkStream:
             {"available_now": True, "interval": "10 seconds"},
             "stream 'clicks': it has an interval, and available_now=True, which ends after the batches that there are; "
             "drop one of them",
+        ),
+        (
+            {"rescale": Rescale()},
+            "stream 'clicks': it has rescale=, and wants as many slots as are sufficient, so there is nothing to "
+            "follow; give slots= a larger number, or None for all that there are",
+        ),
+        (
+            {"rescale": Rescale(), "slots": 4, "spark_conf": {"spark.sql.shuffle.partitions": 3}},
+            "stream 'clicks': it has rescale=, which sets spark.sql.shuffle.partitions by the slots, and the same "
+            "setting in spark_conf; drop one of them",
+        ),
+        (
+            {"rescale": Rescale(files_per_slot=2), "slots": None, "source": Rate()},
+            "stream 'clicks': rescale= has files_per_slot, and its source is no folder of files; drop it",
+        ),
+        (
+            {
+                "rescale": Rescale(files_per_slot=2),
+                "slots": None,
+                "source": Files("/landing", options={"maxfilespertrigger": "3"}),
+            },
+            "stream 'clicks': rescale= has files_per_slot, and its source the option maxFilesPerTrigger, which are "
+            "the same; drop one of them",
         ),
     ],
 )

@@ -33,7 +33,7 @@ def write(folder: Path, **files: str) -> Path:
 
 
 def columns(session: Any, files: Files) -> list[str]:
-    found = resolve_files(session, "orders", files, Path)[1]
+    found = resolve_files(session, "vertex 'orders'", files, Path)[1]
     return [f"{field.name} {field.dataType.simpleString()}" for field in found.fields]
 
 
@@ -96,7 +96,7 @@ def test_a_large_file_that_cannot_be_cut_needs_a_schema(
     file = tmp_path / ("a.json" if options else "a.json.gz")
     file.write_bytes(b'[{"x": 1}, {"x": 2}]' if options else gzip.compress(b'{"x": 1}\n' * 9))
     with pytest.raises(JobGraphError) as caught:
-        resolve_files(session, "orders", Files(str(tmp_path), format="json", options=options), Path)
+        resolve_files(session, "vertex 'orders'", Files(str(tmp_path), format="json", options=options), Path)
     assert str(caught.value) == (
         f"vertex 'orders': its source '{tmp_path}' (json) has no schema, and its first file (file://{file}, "
         f"{file.stat().st_size} B) is too large to infer one from: {why} only a whole file of at most 10 B can be read "
@@ -107,7 +107,7 @@ def test_a_large_file_that_cannot_be_cut_needs_a_schema(
 @pytest.mark.parametrize("missing", ["", "nowhere"])
 def test_without_files_there_is_nothing_to_infer_from(session: Any, tmp_path: Path, missing: str) -> None:
     with pytest.raises(JobGraphError, match="matches no files to read a schema from; check the path of the day"):
-        resolve_files(session, "orders", Files(str(tmp_path / missing), format="csv"), Path)
+        resolve_files(session, "vertex 'orders'", Files(str(tmp_path / missing), format="csv"), Path)
 
 
 def test_what_overflows_or_is_malformed_fails_and_is_null_only_if_the_author_says_so(

@@ -156,7 +156,7 @@ def selects_nothing(orders: Any) -> Any:
             runs_an_action,
             "vertex 'orders': its transform runs an action (count, collect, show, toPandas, ...); "
             "expected a function that "
-            "only builds a DataFrame from its inputs. Return the DataFrame and let the vertex's sink or "
+            "only builds a DataFrame from its inputs. Return the DataFrame and let its sink or "
             "its consumers use "
             "it",
         ),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -14,9 +14,6 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
 from airflow_abs.spark.proof import Proof, prove_vertices
-
-if TYPE_CHECKING:
-    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 SCHEMAS = {
     "orders": "customer INT, region STRING, amount DOUBLE, id BIGINT",

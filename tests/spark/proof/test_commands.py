@@ -37,7 +37,7 @@ def runs(query: str) -> Callable[[Any], Any]:
 def test_a_command_in_sql_is_refused(refusal: Callable[..., str], query: str, word: str) -> None:
     assert refusal(runs(query)) == (
         f"vertex 'step': its transform runs the command '{word}' in spark.sql; expected a query (SELECT, WITH, "
-        "VALUES, FROM, TABLE). A transform only builds a DataFrame: write with the vertex's sink, hand DataFrames "
+        "VALUES, FROM, TABLE). A transform only builds a DataFrame: write with its sink, hand DataFrames "
         "to queries as arguments instead of views, and set the session with spark_conf= of the job"
     )
 
@@ -88,7 +88,7 @@ def test_a_setting_of_the_session_is_refused_with_the_way_to_say_it(refusal: Cal
 
     assert refusal(transform) == (
         "vertex 'step': its transform sets spark.sql.ansi.enabled in the session of plan, which no subtask shares; "
-        "give it to the job or the vertex as spark_conf={...}"
+        "give it where that is declared, as spark_conf={...}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,16 @@ import duckdb
 from airflow_abs.core.restart_backoff import FixedDelay
 from airflow_abs.core.slots.resource_wait import WaitOptions
 from airflow_abs.core.streaming.failures import FailureJudge
-from airflow_abs.core.streaming.supervision import SlotsWanted, StreamSupervisor
+from airflow_abs.core.streaming.rescale import Rescale
+from airflow_abs.core.streaming.slots_wanted import SlotsWanted
+from airflow_abs.core.streaming.supervision import StreamSupervisor
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder
 from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.stream.compile import StreamProgram, compile_stream
-from airflow_abs.spark.stream.supervise import Stream, StreamRun
+from airflow_abs.spark.stream.stream import Stream
+from airflow_abs.spark.stream.supervise import StreamRun
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -36,6 +39,9 @@ class Place:
     root: Path
     transform: Callable[..., Any] | None = None
     available_now: bool = True
+    wanted: SlotsWanted = field(default_factory=SlotsWanted)
+    rescale: Rescale | None = None
+    conf: dict[str, str] = field(default_factory=lambda: {"spark.sql.shuffle.partitions": "2"})
 
     def deliver(self, number: int, query: str | None = None) -> None:
         """A file of a hundred rows, a second apart, whole at once."""
@@ -83,9 +89,9 @@ class Place:
             yield StreamRun(
                 connection,
                 again or connect,
-                Stream("orders", plan, {"spark.sql.shuffle.partitions": "2"}, poll_seconds=0.2),
+                Stream("orders", plan, self.conf, poll_seconds=0.2, rescale=self.rescale),
                 CheckpointLease(self.root / "checkpoint", Holder(owner, process), time.time),
-                StreamSupervisor(judge, SlotsWanted(), ends=self.available_now, wait=wait),
+                StreamSupervisor(judge, self.wanted, ends=self.available_now, wait=wait, rescale=self.rescale),
             )
 
     def published(self) -> list[tuple[Any, ...]]:

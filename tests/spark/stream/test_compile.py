@@ -60,7 +60,7 @@ def with_a_lock(clicks: Any) -> Any:
             "stream 'clicks': its transform returns a DataFrame that has an end; expected one that rests on its source",
         ),
         (of_nothing, "stream 'clicks': its transform returned NoneType; expected one DataFrame"),
-        (executing, "'clicks'"),
+        (executing, "stream 'clicks': its transform runs an action (count, collect, show, toPandas, ...)"),
         (with_a_lock, "stream 'clicks': a Python function of its transform cannot be sent to Spark ("),
     ],
 )
@@ -75,7 +75,7 @@ def test_what_a_transform_may_not_do_is_refused_with_the_stream(
 def test_a_folder_without_files_needs_a_schema(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     with open_session(connect_server) as session, pytest.raises(JobGraphError, match="declare Files") as caught:
         compile_stream(session, program(None, Files(str(tmp_path))))
-    assert "matches no files to read a schema from" in str(caught.value)
+    assert str(caught.value).startswith(f"stream 'clicks': its source '{tmp_path}' (parquet) matches no files")
 
 
 def test_text_that_does_not_fit_its_schema_fails_as_it_does_in_jobs(

@@ -26,6 +26,8 @@ def test_what_may_pass_is_restarted() -> None:
     assert failure_of(f"{BEGIN}Job aborted due to stage failure: ExecutorLostFailure{END}").restartable
     assert failure_of(f"{BEGIN}No space left on device").restartable
     assert failure_of("the query has ended").restartable
+    state = "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files. SQLSTATE: 58030"
+    assert failure_of(f"{BEGIN}{state}{END}").restartable
 
 
 def test_progress_adds_up_sources_and_state() -> None:

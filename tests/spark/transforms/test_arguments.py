@@ -26,7 +26,7 @@ def test_text_of_a_template_becomes_what_the_transform_asks_for() -> None:
         "at": "2026-01-02T03:00:00+00:00",
         "note": "7",
     }
-    assert coerce_arguments("sums", transform, given) == {
+    assert coerce_arguments("vertex 'sums'", transform, given) == {
         "day": date(2026, 1, 2),
         "least": Decimal("1.50"),
         "top": 7,
@@ -38,7 +38,9 @@ def test_text_of_a_template_becomes_what_the_transform_asks_for() -> None:
 
 
 def test_a_date_is_read_from_a_timestamp_and_nothing_is_none_where_that_is_allowed() -> None:
-    found = coerce_arguments("sums", partial(transform), {"day": "2026-01-02T00:00:00+00:00", "least": "", "top": 3})
+    found = coerce_arguments(
+        "vertex 'sums'", partial(transform), {"day": "2026-01-02T00:00:00+00:00", "least": "", "top": 3}
+    )
     assert found == {"day": date(2026, 1, 2), "least": None, "top": 3}
 
 
@@ -46,7 +48,10 @@ def test_what_is_not_annotated_or_unknown_stays_text() -> None:
     def loose(orders, day, other: Missing):  # type: ignore[no-untyped-def, name-defined]  # noqa: F821
         return orders
 
-    assert coerce_arguments("sums", loose, {"day": "2026-01-02", "other": "1"}) == {"day": "2026-01-02", "other": "1"}
+    assert coerce_arguments("vertex 'sums'", loose, {"day": "2026-01-02", "other": "1"}) == {
+        "day": "2026-01-02",
+        "other": "1",
+    }
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_what_is_not_annotated_or_unknown_stays_text() -> None:
 )
 def test_text_that_cannot_be_read_names_vertex_argument_and_type(name: str, text: str, kind: str) -> None:
     with pytest.raises(JobGraphError) as refused:
-        coerce_arguments("sums", transform, {name: text})
+        coerce_arguments("vertex 'sums'", transform, {name: text})
     assert f"vertex 'sums': argument {name!r} of its transform is {text!r}; expected {kind}, as the parameter" in str(
         refused.value
     )

@@ -35,4 +35,4 @@ def test_it_is_named_for_messages() -> None:
 
 def test_its_annotations_say_what_text_becomes() -> None:
     for each in (total, partial(total), decorated, Step(), Step().method):
-        assert coerce_arguments("total", each, {"day": "2026-01-02"}) == {"day": date(2026, 1, 2)}
+        assert coerce_arguments("vertex 'total'", each, {"day": "2026-01-02"}) == {"day": date(2026, 1, 2)}

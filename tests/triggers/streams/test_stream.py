@@ -28,6 +28,7 @@ TASK: dict[str, Any] = {
     "sufficient_slots": 1,
     "resource_timeout": 300.0,
     "resource_stabilization": 10.0,
+    "rescale": {"partitions_per_slot": 2, "cooldown": 30.0},
 }
 
 

@@ -69,7 +69,7 @@ def decide_slot_parallelism(groups: Mapping[str, Sequence[VertexDemand]], free_s
     """
     check_int("free_slots", free_slots, at_least=0)
     demands = sorted((_GroupDemand.of(v) for v in groups.values()), key=lambda demand: demand.upper - demand.lower)
-    minimum, required = sum(demand.lower for demand in demands), sum(demand.upper for demand in demands)
+    minimum, required = sum(demand.lower for demand in demands), count_required_slots(groups)
     granted = _grant(demands, free_slots) if minimum <= free_slots else None
     parallelism = granted and {v.vertex: granted[v.vertex] for vertices in groups.values() for v in vertices}
     reason = f"{format_count(free_slots, 'slot')} free; {required} would serve all, at least {minimum} are needed"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.not_yet_used.rescale import EnforceMinimalIncrease, EnforceParallelismChange
-from airflow_abs.core.not_yet_used.slots import (
+from airflow_abs.core.streaming.rescale import EnforceMinimalIncrease, EnforceParallelismChange
+from airflow_abs.core.streaming.slot_parallelism import (
     ReactiveParallelism,
     VertexDemand,
     count_required_slots,
@@ -36,13 +36,6 @@ def test_wrong_demands_are_named() -> None:
         count_required_slots({"g": []})
     with pytest.raises(InvalidValueError, match="free_slots: expected an integer of at least 0, found -1"):
         decide_slot_parallelism({}, -1)
-
-
-def test_reactive_mode_takes_the_maximum() -> None:
-    reactive = ReactiveParallelism.of(100, None)
-    assert reactive.parallelism == reactive.max_parallelism == 256
-    assert ReactiveParallelism.of(100, 120).parallelism == 120
-    assert [reactive.can_raise_max_to(wanted) for wanted in (255, 256, 32768, 32769)] == [False, True, True, False]
 
 
 def test_small_increases_do_not_add_up() -> None:
@@ -76,6 +69,13 @@ def test_no_more_slots_are_used_than_are_free(demands: list[tuple[int, int]], fr
     else:
         assert sum(granted.values()) == min(free, count_required_slots(groups))
         assert all(low <= granted[f"v{k}"] <= low + more for k, (low, more) in enumerate(demands))
+
+
+def test_reactive_mode_takes_the_maximum() -> None:
+    reactive = ReactiveParallelism.of(100, None)
+    assert reactive.parallelism == reactive.max_parallelism == 256
+    assert ReactiveParallelism.of(100, 120).parallelism == 120
+    assert [reactive.can_raise_max_to(wanted) for wanted in (255, 256, 32768, 32769)] == [False, True, True, False]
 
 
 def test_a_default_maximum_leaves_room_to_grow() -> None:

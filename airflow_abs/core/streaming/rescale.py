@@ -1,0 +1,99 @@
+"""Whether running work should be stopped and started again because its parallelism could change, and what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_abs.core.checks import check_int, check_number
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.streaming.phases import RescaleOptions
+
+
+class RescaleController(Protocol):
+    """Compares what runs with what could run."""
+
+    def should_rescale(self, current: Mapping[str, int], possible: Mapping[str, int]) -> bool:
+        """Whether the change, given as parallelism by vertex, is worth a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnforceMinimalIncrease:
+    """Any vertex that must shrink, or one that grows by at least so much; small steps of several do not add up."""
+
+    min_increase: int = 1
+
+    def __post_init__(self) -> None:
+        check_int("min_increase", self.min_increase, at_least=1)
+
+    def should_rescale(self, current: Mapping[str, int], possible: Mapping[str, int]) -> bool:
+        """Whether the change is worth a restart."""
+        return any(change < 0 or change >= self.min_increase for change in _changes(current, possible))
+
+
+@dataclass(frozen=True, slots=True)
+class EnforceParallelismChange:
+    """Any change at all."""
+
+    def should_rescale(self, current: Mapping[str, int], possible: Mapping[str, int]) -> bool:
+        """Whether anything changes."""
+        return any(_changes(current, possible))
+
+
+def _changes(current: Mapping[str, int], possible: Mapping[str, int]) -> list[int]:
+    missing = sorted(current.keys() - possible.keys())
+    if missing:
+        raise InvalidValueError(
+            f"possible parallelism: expected one of every vertex, found none of {', '.join(missing)}"
+        )
+    return [possible[vertex] - parallelism for vertex, parallelism in current.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """What of a stream follows the slots of its cluster, and when it is started again for that.
+
+    Args:
+        partitions_per_slot: `spark.sql.shuffle.partitions` for each slot. Of a stateful query they are fixed by its
+            checkpoint: they count for its first start, and later only with `repartition_state`.
+        files_per_slot: Spark's `maxFilesPerTrigger` of the source for each slot; None leaves what the source says.
+        repartition_state: cut the state anew, while nothing runs; needs RocksDB state and a server on the triggerer's
+            own host.
+        min_increase: fewer slots more than it runs with are not worth a restart, unless there are all that are wanted.
+        cooldown: seconds after each start in which nothing changes.
+        stabilization: seconds for which other slots, though not all that are wanted, must have been there.
+        max_delay: seconds for which the end of a batch is waited for; then one under way is done again.
+
+    Raises:
+        InvalidValueError: a number is below its least.
+    """
+
+    partitions_per_slot: int = 1
+    files_per_slot: int | None = None
+    repartition_state: bool = False
+    min_increase: int = 1
+    cooldown: float = 30.0
+    stabilization: float = 60.0
+    max_delay: float = 300.0
+
+    def __post_init__(self) -> None:
+        check_int("partitions_per_slot", self.partitions_per_slot, at_least=1)
+        if self.files_per_slot is not None:
+            check_int("files_per_slot", self.files_per_slot, at_least=1)
+        check_int("min_increase", self.min_increase, at_least=1)
+        check_number("max_delay", self.max_delay, at_least=0)
+        _ = self.phases  # which checks the others
+
+    @property
+    def phases(self) -> RescaleOptions:
+        """Its durations."""
+        return RescaleOptions(self.cooldown, self.stabilization, self.max_delay)
+
+    def partitions(self, slots: int) -> int:
+        """Shuffle partitions with so many slots."""
+        return self.partitions_per_slot * slots
+
+    def files(self, slots: int) -> int | None:
+        """Files of one batch with so many slots; None if they do not follow them."""
+        return None if self.files_per_slot is None else self.files_per_slot * slots

@@ -1,0 +1,51 @@
+"""What a stream runs, and what of it follows the slots: settings of its session, and how much one batch reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_abs.core.streaming.rescale import Rescale
+from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.stream.query import PROGRESS_KEPT
+from airflow_abs.spark.template import relations_in
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+FILES = "maxFilesPerTrigger"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is to run.
+
+    Args:
+        name: of the query, and in messages.
+        plan: the command that starts it, see `compile_stream`.
+        conf: settings of its Spark session.
+        poll_seconds: between two looks at it.
+        rescale: what of it follows the slots; None: nothing does.
+    """
+
+    name: str
+    plan: bytes = field(repr=False)
+    conf: Mapping[str, str]
+    poll_seconds: float = 2.0
+    rescale: Rescale | None = None
+
+    def at(self, slots: int) -> tuple[dict[str, str], bytes]:
+        """Settings of its session and the command that starts it, for so many slots."""
+        conf = {**PROGRESS_KEPT, **self.conf}
+        if self.rescale is None:
+            return conf, self.plan
+        files = self.rescale.files(slots)
+        plan = self.plan if files is None else _with_files_per_batch(self.plan, files)
+        return {**conf, PARTITIONS: str(self.rescale.partitions(slots))}, plan
+
+
+def _with_files_per_batch(plan: bytes, files: int) -> bytes:
+    """The command that starts the query, whose sources give so many files to a batch."""
+    scaled = protos().Plan.FromString(plan)
+    for relation in relations_in(scaled.command.write_stream_operation_start.input):
+        if relation.WhichOneof("rel_type") == "read" and relation.read.is_streaming:
+            relation.read.data_source.options[FILES] = str(files)
+    return bytes(scaled.SerializeToString())

@@ -1,0 +1,59 @@
+"""What follows the slots, and how many of them are wanted."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.core.slots.resource_wait import Resources
+from airflow_abs.core.streaming.phases import RescaleOptions
+from airflow_abs.core.streaming.rescale import Rescale
+from airflow_abs.core.streaming.slots_wanted import SlotsWanted
+
+
+def test_what_follows_the_slots_is_so_much_for_each() -> None:
+    rescale = Rescale(partitions_per_slot=2, files_per_slot=3)
+    assert (rescale.partitions(4), rescale.files(4), Rescale().files(4)) == (8, 12, None)
+    assert Rescale(cooldown=1, stabilization=2, max_delay=3).phases == RescaleOptions(1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("partitions_per_slot", 1),
+        ("files_per_slot", 1),
+        ("min_increase", 1),
+        ("cooldown", 0),
+        ("stabilization", 0),
+        ("max_delay", 0),
+    ],
+)
+def test_numbers_below_their_least_are_named(name: str, least: int) -> None:
+    with pytest.raises(InvalidValueError, match=f"{name}: expected .* of at least {least}, found {least - 1}"):
+        Rescale(**{name: least - 1})
+
+
+def test_no_more_slots_are_used_than_are_wanted() -> None:
+    wanted = SlotsWanted(4, 2)
+    assert [wanted.parallelism(slots) for slots in (0, 1, 2, 3, 4, 9)] == [None, None, 2, 3, 4, 4]
+
+
+def test_without_a_number_that_is_wanted_it_takes_all() -> None:
+    # 1.5 x 2 = 3 -> 4, and never below 128: more than that are not used, and nobody waits for them
+    wanted = SlotsWanted.of(None, 2)
+    assert wanted == SlotsWanted(128, 2)
+    assert [wanted.judge(slots) for slots in (1, 2, 128)] == [
+        Resources.INSUFFICIENT,
+        Resources.SUFFICIENT,
+        Resources.DESIRED,
+    ]
+    assert SlotsWanted.of(3, 2) == SlotsWanted(3, 2)
+
+
+def test_a_change_is_worth_a_restart_if_it_changes_the_parallelism() -> None:
+    wanted = SlotsWanted(4, 2)
+    assert wanted.judge_change(4, 9, 1) is Resources.INSUFFICIENT  # still four
+    assert wanted.judge_change(4, 1, 1) is Resources.INSUFFICIENT  # it could not run at all
+    assert wanted.judge_change(4, 3, 2) is Resources.SUFFICIENT  # it must shrink
+    assert wanted.judge_change(2, 3, 2) is Resources.INSUFFICIENT  # a small step
+    assert wanted.judge_change(3, 5, 2) is Resources.DESIRED
