@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,15 @@ class CommitOperator(JobTask):
 
     Args:
         region: name of the region.
+        table_kinds: of the tables that the job publishes to, see `airflow_abs.tables.kinds`.
     """
 
     ui_color = "#fce8e6"
 
-    def __init__(self, *, region: str, **kwargs: Any) -> None:
+    def __init__(self, *, region: str, table_kinds: Collection[str] = (), **kwargs: Any) -> None:
         super().__init__(**{"task_display_name": f"commit {region}", "doc_md": _describe(region), **kwargs})
         self.region = region
+        self.table_kinds = tuple(table_kinds)
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
@@ -39,7 +42,7 @@ class CommitOperator(JobTask):
         job = read_plan(folder)
         plan = job.region(self.region)
         verdicts = check_region(folder, plan, is_commit=True)
-        to_table = partial(publish_to_table, connect=catalog_properties)
+        to_table = partial(publish_to_table, connect=catalog_properties, declared=self.table_kinds)
         published: dict[str, Any] = {**publish_region(folder, job, self.region, open_path, to_table)}
         remember_rows(folder, verdicts)
         for verdict in verdicts:

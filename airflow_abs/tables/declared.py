@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
@@ -14,19 +15,17 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.locations import ExchangePath
-from airflow_abs.tables.iceberg_table import IcebergTable
+from airflow_abs.tables.kinds import class_of, kind_of
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import Given, Pin, TableSource
 
-_TABLES = {"iceberg": IcebergTable}
 
-
-def read_declared(value: Mapping[str, Any]) -> Files | IcebergTable:
-    """`Files`, or the table of the kind that the value names."""
+def read_declared(value: Mapping[str, Any]) -> Any:
+    """`Files`, or the table of the kind that the value names; errors as `class_of`."""
     if "kind" not in value:
         return Files.from_json(value)
     fields = {name: field for name, field in value.items() if name != "kind"}
-    return _TABLES[value["kind"]](**fields)
+    return class_of(value["kind"])(**fields)
 
 
 def find_targets(
@@ -42,7 +41,7 @@ def find_targets(
         TableError: the first that went wrong.
         JobGraphError: two vertices publish to one table.
     """
-    found = {name: sink if isinstance(sink, Files) else sink.target(connect) for name, sink in sinks.items()}
+    found = {name: sink if isinstance(sink, Files) else _target(sink, connect) for name, sink in sinks.items()}
     taken: dict[str, str] = {}
     for name, target in found.items():
         if isinstance(target, TargetTable) and taken.setdefault(target.uuid, name) != name:
@@ -51,6 +50,10 @@ def find_targets(
                 "published one after the other; unite the rows in one vertex, or give each sink a table of its own"
             )
     return found
+
+
+def _target(sink: TableSink, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+    return replace(sink.target(connect), kind=kind_of(sink))
 
 
 def pin_sources(

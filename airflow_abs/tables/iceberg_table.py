@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
@@ -13,6 +14,7 @@ from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.storage.uris import for_hadoop
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.sink import Published, RunFiles
 from airflow_abs.tables.source import Pin
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ class IcebergTable:
         check_file_count(f"IcebergTable({self.table!r})", self.files)
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": "iceberg", **asdict(self)}
+        return asdict(self)
 
     def pin(self, connect: Callable[[str], Mapping[str, str]]) -> Pin:
         """Fix what is read.
@@ -111,6 +113,31 @@ class IcebergTable:
         conn_id = self.conn_id or self.table.partition(".")[0]
         target = read_target(self.table, self._load(connect), conn_id=conn_id, mode=self.mode)
         return replace(target, sort_by=self.sort_by, files=self.files)
+
+    @staticmethod
+    def publish(
+        target: TargetTable,
+        run: RunFiles,
+        connect: Callable[[str], Mapping[str, str]],
+        on_step: Callable[[str], None],
+    ) -> Published:
+        """One snapshot with the run's files; errors as `SnapshotPublication.publish`, `make_data_files`."""
+        from airflow_abs.tables.iceberg.catalog import load_table
+        from airflow_abs.tables.iceberg.data_files import make_data_files
+        from airflow_abs.tables.iceberg.publish import SnapshotPublication
+
+        catalog, _, name = target.table.partition(".")
+        publication = SnapshotPublication(
+            target=target,
+            identity=run.identity,
+            digest=run.digest,
+            load=partial(load_table, name, catalog, connect(target.conn_id)),
+            make_files=lambda table, prefix: make_data_files(table, target, run.files, prefix),
+            count=len(run.files),
+            on_step=on_step,
+        )
+        done = publication.publish()
+        return Published(done.changed, done.replaced, {"snapshot": done.snapshot})
 
     @property
     def asset_uri(self) -> str | None:

@@ -1,10 +1,9 @@
-"""Publishing a sink that is a table: what all subtasks wrote becomes one snapshot of it."""
+"""Publishing a sink that is a table: what all subtasks wrote becomes the run's rows in it, by the table's own kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.errors import ExchangeError
@@ -14,6 +13,8 @@ from airflow_abs.exchange.publish.record import StagedFile, digest_of
 from airflow_abs.exchange.publish.sinks import identity_of, staged_of
 from airflow_abs.exchange.records.plan import PlannedSink
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.kinds import check_declared, class_of
+from airflow_abs.tables.sink import Published, RunFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 
 def publish_to_table(
-    folder: JobFolder, region: str, sink: PlannedSink, connect: Callable[[str], Mapping[str, str]]
+    folder: JobFolder,
+    region: str,
+    sink: PlannedSink,
+    connect: Callable[[str], Mapping[str, str]],
+    declared: Collection[str],
 ) -> dict[str, Any]:
     """Publish what all subtasks of the region's decision wrote for one sink; a repetition changes nothing.
 
@@ -31,16 +36,18 @@ def publish_to_table(
         region: whose.
         sink: as planned, to a table.
         connect: an Airflow connection's id to what the connection holds.
+        declared: the kinds of table that the DAG has.
 
     Returns:
-        the `Publication` as plain values, and `snapshot`: the id of the one that holds the rows, if there is one.
+        the `Publication` as plain values, and the `details` of the table's kind.
 
     Raises:
         MissingFileError: a subtask has not committed, or a file that it wrote is gone.
-        CommitConflictError, TableError: see `publish_staged`.
+        CommitConflictError, TableError: see `check_declared`, `publish_staged`.
     """
     if sink.table is None:
         raise ValueError(f"sink of {sink.vertex}: the plan has no table for it")
+    check_declared(sink.table.table, sink.table.kind, declared)
     staged = staged_of(folder, region, sink)
     return publish_staged(sink.table, staged, identity=identity_of(folder, sink), connect=connect)
 
@@ -56,35 +63,22 @@ def publish_staged(
     """Make the staged files the run's rows in a table.
 
     Args:
-        target: as planned.
+        target: as planned, of a kind that the DAG declares.
         staged: in the exchange, of all subtasks.
         identity: names the run and the sink, the same in every try.
         connect: as in `publish_to_table`.
-        on_step: see `SnapshotPublication`.
+        on_step: see `TableSink.publish`.
 
     Raises:
-        CommitConflictError, TableError: see `SnapshotPublication.publish`; or nobody knows whether it was published.
+        CommitConflictError, TableError: see `TableSink.publish`; or nobody knows whether it was published.
     """
-    from airflow_abs.tables.iceberg.catalog import load_table
-    from airflow_abs.tables.iceberg.data_files import make_data_files
-    from airflow_abs.tables.iceberg.publish import SnapshotPublication
-
-    catalog, _, name = target.table.partition(".")
-    with_rows = [file for file in staged if file.rows]
-    publication = SnapshotPublication(
-        target=target,
-        identity=identity,
-        digest=digest_of(staged, target.mode, identity),
-        load=partial(load_table, name, catalog, connect(target.conn_id)),
-        make_files=lambda table, prefix: make_data_files(table, target, with_rows, prefix),
-        count=len(with_rows),
-        on_step=on_step,
-    )
+    files = tuple(file for file in staged if file.rows)
+    run = RunFiles(identity, digest_of(staged, target.mode, identity), files)
     try:
-        done = publication.publish()
+        done: Published = class_of(target.kind).publish(target, run, connect, on_step)
     except ExchangeError:
         raise
-    except Exception as error:  # of whatever library the catalog's or the storage's kind brings
+    except Exception as error:  # of whatever library the table's kind or the storage's brings
         raise TableError(
             f"table {target.table}: {type(error).__name__}: {str(error).partition(chr(10))[0]}; whether this run is "
             "published is not known. Run commit again: it looks first, and publishes nothing twice"
@@ -92,10 +86,10 @@ def publish_staged(
     told = Publication(
         target=target.table,
         identity=identity,
-        files=len(with_rows),
+        files=len(files),
         rows=sum(file.rows for file in staged),
-        bytes=sum(file.bytes for file in with_rows),
+        bytes=sum(file.bytes for file in files),
         changed=done.changed,
         replaced=done.replaced,
     )
-    return {**asdict(told), "snapshot": done.snapshot}
+    return {**done.details, **asdict(told)}

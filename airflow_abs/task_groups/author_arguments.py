@@ -21,6 +21,7 @@ from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
 from airflow_abs.restart_strategy import RestartStrategy
 from airflow_abs.settings import JobSettings
+from airflow_abs.tables.kinds import kind_of
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments
 
@@ -128,6 +129,11 @@ class AuthorArguments:
         own = [asset for vertex in region.vertices if (asset := sink_asset(self.declared[vertex].sink))]
         outlets, inlets = (self._of_sinks(region, name) for name in _OF_SINKS)
         return own + [outlet for outlet in outlets if outlet not in own], inlets
+
+    def table_kinds(self) -> tuple[str, ...]:
+        """Of all sinks that are tables, in order; any region may publish those that run inside it on the day."""
+        sinks = [vertex.sink for vertex in self.declared.values()]
+        return tuple(sorted({kind_of(sink) for sink in sinks if sink is not None and not isinstance(sink, Files)}))
 
     def spark_conf_of(self, vertex: AdaptiveSparkOperator) -> dict[str, str]:
         """The vertex's settings before the job's, which are one session's for all vertices of a region."""

@@ -24,6 +24,7 @@ from airflow_abs.operators.run_server import StartServerOperator, StopServerOper
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.settings import JobSettings
+from airflow_abs.tables.kinds import to_declared
 from airflow_abs.task_groups.author_arguments import AuthorArguments
 from airflow_abs.task_groups.trigger_start import decide_from_trigger, run_from_trigger
 
@@ -162,8 +163,8 @@ class _Rendering:
             task_id="plan",
             graph=self.graph,
             transforms={vertex.task_id: vertex.transform for vertex in vertices},
-            sources={vertex.task_id: vertex.source.to_json() for vertex in vertices if vertex.source},
-            sinks={vertex.task_id: vertex.sink.to_json() for vertex in vertices if vertex.sink},
+            sources={vertex.task_id: to_declared(vertex.source) for vertex in vertices if vertex.source},
+            sinks={vertex.task_id: to_declared(vertex.sink) for vertex in vertices if vertex.sink},
             transform_kwargs={
                 vertex.task_id: vertex.transform_kwargs for vertex in vertices if vertex.transform_kwargs
             },
@@ -260,7 +261,8 @@ class _Rendering:
         outlets, inlets = self.authors.assets_of(region)
         if not any(self.graph.vertex(vertex).is_gate for vertex in region.vertices):
             return
-        commit = CommitOperator(task_id="commit", region=region.name, outlets=outlets, inlets=inlets, **self.head)
+        arguments = {"outlets": outlets, "inlets": inlets, "table_kinds": self.authors.table_kinds(), **self.head}
+        commit = CommitOperator(task_id="commit", region=region.name, **arguments)
         run >> commit
         self.commit[region.name] = commit
         self.others.append(commit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
 from airflow_abs.exchange.records.deciding import decide_and_store
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, read_manifests
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedStep
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedSink, PlannedStep
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.results.audit import check_region
 from airflow_abs.exchange.storage.locations import locate
@@ -126,13 +126,17 @@ class JobRun:
             await asyncio.gather(*started.values())
         return {region.name: failed[region.name] for region in self.plan.regions if region.name in failed}
 
+    @property
+    def to_table(self) -> Callable[[JobFolder, str, PlannedSink], dict[str, Any]]:
+        """Publishes a sink that is a table; the plan was made in this process, of what the job declares."""
+        tables = [sink.table for region in self.plan.regions for sink in region.sinks if sink.table is not None]
+        return partial(publish_to_table, connect=catalog_properties, declared={table.kind for table in tables})
+
     def commit(self) -> None:
         """The part of the `commit` tasks: publish every sink."""
         for region in self.plan.regions:
             verdicts = check_region(self.folder, region, is_commit=True)
-            publish_region(
-                self.folder, self.plan, region.name, Path, partial(publish_to_table, connect=catalog_properties)
-            )
+            publish_region(self.folder, self.plan, region.name, Path, self.to_table)
             remember_rows(self.folder, verdicts)
             self.verdicts += verdicts
 

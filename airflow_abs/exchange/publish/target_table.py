@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 TableMode = Literal["append", "overwrite", "overwrite_partitions"]
 
@@ -34,11 +34,12 @@ class TargetTable:
         mode: what happens to the rows that are there.
         uuid: of the table, which a table of the same name that is made anew does not have.
         schema: Spark's JSON of its columns, with the metadata that the files have to carry.
-        schema_id, spec_id: versions of its columns and of its partitions.
         required: top-level columns in which no row may be NULL.
         partitions: in order.
         settings: of every session that writes it.
         sort_by, files: as in `Files`.
+        details: what its format needs to know besides when it is published to, as JSON values.
+        kind: by which its class is found, see `airflow_abs.tables.kinds`; whoever asks a sink for its target sets it.
     """
 
     table: str
@@ -46,13 +47,13 @@ class TargetTable:
     mode: TableMode
     uuid: str
     schema: str
-    schema_id: int
-    spec_id: int
     required: tuple[str, ...] = ()
     partitions: tuple[TargetPartition, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     sort_by: tuple[str, ...] = ()
     files: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
 
     @property
     def partition_by(self) -> tuple[str, ...]:

@@ -71,14 +71,14 @@ class _Writer:
             key_metadata=None,
             **statistics.to_serialized_dict(),
         )
-        file.spec_id = self.target.spec_id
+        file.spec_id = self.target.details["spec_id"]
         return file
 
     def _partition(self, name: str) -> Record:
         folders = dict(part.partition("=")[::2] for part in PurePosixPath(name).parts[:-1] if "=" in part)
         kinds = {partition.column: partition.kind for partition in self.target.partitions}
         columns = iter(self.target.partitions)
-        spec = self.table.specs()[self.target.spec_id]
+        spec = self.table.specs()[self.target.details["spec_id"]]
         values = [
             None
             if isinstance(field.transform, VoidTransform)
@@ -113,7 +113,7 @@ def make_data_files(table: Table, target: TargetTable, staged: Sequence[StagedFi
         MissingFileError, DamagedFileError: a staged file is gone or has another size than its manifest says.
         TableError: NULL in a required column.
     """
-    schema = next(schema for schema in table.metadata.schemas if schema.schema_id == target.schema_id)
+    schema = next(schema for schema in table.metadata.schemas if schema.schema_id == target.details["schema_id"])
     writer = _Writer(table, schema, target, f"{prefix}-{uuid.uuid4().hex[:12]}")
     with ThreadPoolExecutor(_COPIES_AT_ONCE, thread_name_prefix="copy-to-table") as pool:
         return list(pool.map(writer.add, range(len(staged)), staged))

@@ -121,7 +121,7 @@ class SnapshotPublication:
 
     def _check_table(self, table: Table) -> None:
         found = (str(table.metadata.table_uuid), table.metadata.default_spec_id)
-        if found != (self.target.uuid, self.target.spec_id):
+        if found != (self.target.uuid, self.target.details["spec_id"]):
             what = "was made anew" if found[0] != self.target.uuid else "is partitioned in another way"
             raise TableError(
                 f"table {self.target.table}: {what} since this run was planned, and the files were written for what it "
@@ -169,7 +169,7 @@ class SnapshotPublication:
             )
 
     def _check_spec(self, live: list[DataFile]) -> None:
-        if old := [file for file in live if file.spec_id != self.target.spec_id]:
+        if old := [file for file in live if file.spec_id != self.target.details["spec_id"]]:
             raise TableError(
                 f"table {self.target.table}: holds {len(old)} files that are partitioned in an earlier way (such as "
                 f"{old[0].file_path}), of which nobody knows whether they are in the partitions to overwrite; rewrite "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "region", Strin
 
 
 def target_of(table: Any, mode: TableMode = "append") -> TargetTable:
-    return read_target(NAME, table, conn_id="lake", mode=mode)
+    return replace(read_target(NAME, table, conn_id="lake", mode=mode), kind="iceberg")
 
 
 def rows_of(table: Any) -> list[tuple[int, str | None]]:

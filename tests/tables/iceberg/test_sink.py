@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,6 @@ from airflow_abs.exchange.publish.sinks import publish_region
 from airflow_abs.hooks.catalogs import catalog_properties
 from airflow_abs.tables.declared import find_targets
 from airflow_abs.tables.errors import TableError
-from airflow_abs.tables.publication import publish_to_table
 from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
 
@@ -122,9 +120,8 @@ def publish(
         shutil.rmtree(tmp_path / "exchange" / "tables" / f"{run}-{parallelism}", ignore_errors=True)  # a cleared run
         spread = planned.at_parallelism(f"{run}-{parallelism}", parallelism)
         assert asyncio.run(spread.run_regions()) == {}
-        to_table = partial(publish_to_table, connect=catalog_properties)
         (region,) = spread.plan.regions
-        return list(publish_region(spread.folder, spread.plan, region.name, Path, to_table).values())
+        return list(publish_region(spread.folder, spread.plan, region.name, Path, spread.to_table).values())
 
     return publish
 
