@@ -11,5 +11,14 @@ Importing it loads neither pyspark nor grpc: a test file may import it at its to
 from __future__ import annotations
 
 from airflow_abs.testing.local import LocalRun, VertexRun, assert_same_at_any_parallelism, run_locally
+from airflow_abs.testing.table_sink import TableSinkContract
+from airflow_abs.testing.table_source import TableSourceContract
 
-__all__ = ["LocalRun", "VertexRun", "assert_same_at_any_parallelism", "run_locally"]
+__all__ = [
+    "LocalRun",
+    "TableSinkContract",
+    "TableSourceContract",
+    "VertexRun",
+    "assert_same_at_any_parallelism",
+    "run_locally",
+]

@@ -123,7 +123,7 @@ def _run_each(
 
     task = _plan_task(job)
     with TemporaryDirectory(prefix="airflow-abs-") as name:
-        server = endpoint or _embedded_endpoint()
+        server = endpoint or embedded_endpoint()
         with open_session(server) as session:
             planned = _plan(task, Path(name), session, server, inputs or {}, context, spread=None not in parallelisms)
             runs = []
@@ -131,7 +131,7 @@ def _run_each(
                 run = planned
                 if parallelism is not None:
                     run = planned.at_parallelism(f"run-{number}-of-{parallelism}", parallelism)
-                runs.append(_run(run, session))
+                runs.append(run_to_end(run, session))
             return runs
 
 
@@ -148,7 +148,7 @@ def _plan_task(job: Any) -> PlanOperator:
     return found[0]
 
 
-def _embedded_endpoint() -> ConnectEndpoint:
+def embedded_endpoint() -> ConnectEndpoint:
     from airflow_abs.hooks.adaptive_spark import embedded_folder
     from airflow_abs.spark.server.embedded import ensure_embedded_server
 
@@ -237,7 +237,8 @@ def _render(task: PlanOperator, value: Any, context: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _run(run: JobRun, session: Any) -> LocalRun:
+def run_to_end(run: JobRun, session: Any) -> LocalRun:
+    """Run and commit what is planned; errors as `run_locally`."""
     from airflow_abs.spark.run.release import release_sessions
 
     failed = asyncio.run(run.run_regions())

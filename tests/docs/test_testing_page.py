@@ -26,7 +26,7 @@ DAG_FILE, TEST_FILE = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.DOTAL
 def tests_of_the_page(
     monkeypatch: pytest.MonkeyPatch, connect_server: ConnectEndpoint
 ) -> dict[str, Callable[[], None]]:
-    monkeypatch.setattr(local, "_embedded_endpoint", lambda: connect_server)  # the suite's own, instead of one more
+    monkeypatch.setattr(local, "embedded_endpoint", lambda: connect_server)  # the suite's own, instead of one more
     module = ModuleType("revenue")
     monkeypatch.setitem(sys.modules, "revenue", module)
     exec(DAG_FILE, module.__dict__)  # noqa: S102 - our own page

@@ -1,0 +1,127 @@
+"""The contract of a table as a source, as tests that a kind of table inherits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from airflow_abs.testing.table_contract import (
+    TableContract,
+    check,
+    check_rows,
+    connections,
+    make_rows,
+    planned_tables,
+)
+
+if TYPE_CHECKING:
+    from airflow_abs.tables.source import Pin
+
+_ROWS = 60
+
+
+class TableSourceContract(TableContract):
+    """Tests of a kind of table as the source of a vertex: inherit from it in a class that pytest collects.
+
+    A few of them run Spark: together some ten seconds on a server that is up.
+    """
+
+    conditions: Mapping[str, str] = {
+        "id >= 40": "id >= 40",
+        "region = 'north'": "region = 'north'",
+        "region IS NULL": "region IS NULL",
+        "day < '2026-01-03' AND id > 10": "day < '2026-01-03' AND id > 10",
+    }
+    """What ``where=`` may say, and the same in Spark's SQL; empty for kinds that have no such argument."""
+
+    def pin(self, **arguments: Any) -> Pin:
+        return cast("Pin", self.declare(**arguments).pin(connections()))
+
+    def test_a_declared_source_comes_back_from_json_and_asks_nobody(self) -> None:
+        from airflow_abs.tables.declared import read_declared
+        from airflow_abs.tables.kinds import to_declared
+
+        declared = self.declare()
+        found = read_declared(json.loads(json.dumps(to_declared(declared))))
+        check(found == declared, f"{declared!r} came back from JSON as {found!r}")
+
+    def test_a_table_that_is_not_there_is_refused(self) -> None:
+        from airflow_abs.exchange.errors import ExchangeError
+
+        try:
+            found = self.pin()
+        except ExchangeError:
+            return
+        raise AssertionError(f"there is no table yet, and it was found with {len(found.files)} files")
+
+    def test_the_columns_are_those_of_the_table(self) -> None:
+        self.fill(_ROWS)
+        pin = self.pin()
+        given, in_files = (json.loads(each)["fields"] for each in (pin.schema, pin.pinned.file_schema))
+        names = [field["name"] for field in given]
+        check(names == make_rows(0, 0).column_names, f"columns {names}, expected {make_rows(0, 0).column_names}")
+        check(len(in_files) == len(names), f"{len(in_files)} columns in files, expected one for each of {names}")
+
+    def test_the_sizes_are_those_of_the_files(self) -> None:
+        from airflow_abs.exchange.storage.locations import locate
+        from airflow_abs.hooks.storage import open_path
+
+        self.fill(_ROWS, partitioned=self.has_partitions)
+        pin, pinned = self.pin(), self.pin().pinned
+        for file in pin.files:
+            where = locate(open_path(file.path))
+            size = where.fs.size(where.path)
+            check(size == file.bytes, f"{file.path} has {size} bytes, and {file.bytes} were told")
+        told = (pinned.files, pinned.bytes, pinned.all_files, pinned.all_bytes)
+        size = sum(file.bytes for file in pin.files)
+        check(told == (len(pin.files), size) * 2, f"files, bytes, all files, all bytes are told as {told}")
+        again = self.pin().files
+        check(again == pin.files, "files come in another order when a table is asked again")
+
+    def test_a_table_without_rows_gives_its_columns(self, tmp_path: Path) -> None:
+        self.create(make_rows(0, 0).schema)
+        with self._planned(tmp_path) as tables:
+            check_rows(tables.run(2)["t"].rows, make_rows(0, 0), "without rows")
+
+    def test_every_row_is_read_once_at_any_parallelism(self, tmp_path: Path) -> None:
+        self.fill(_ROWS, partitioned=self.has_partitions)
+        expected = self.read()
+        check(len(expected) == _ROWS, f"the format's own reader finds {len(expected)} rows of {_ROWS}")
+        with self._planned(tmp_path) as tables:
+            for parallelism in self.parallelisms:
+                run = tables.run(parallelism)["t"]
+                check_rows(run.rows, expected, f"{run.decision.parallelism} subtasks")
+
+    def test_what_plan_recorded_is_read_by_every_retry_though_the_table_changes(self, tmp_path: Path) -> None:
+        self.fill(_ROWS)
+        before = self.read()
+        with self._planned(tmp_path) as tables:
+            self.append(make_rows(100, 120))
+            check_rows(tables.run(3)["t"].rows, before, "planned before others appended")
+            self.overwrite(make_rows(200, 210))
+            check_rows(tables.run(3, "retry")["t"].rows, before, "planned before others overwrote, tried again")
+        with self._planned(tmp_path / "after") as tables:
+            check_rows(tables.run(3)["t"].rows, make_rows(200, 210), "planned after others overwrote")
+
+    def test_a_condition_leaves_out_files_and_never_a_row(self, tmp_path: Path) -> None:
+        if not self.conditions:
+            return
+        self.fill(_ROWS)
+        pins = [self.pin(where=where).pinned for where in self.conditions]
+        check(all(pin.all_files == self.pin().pinned.files for pin in pins), "all_files are not all files of the table")
+        fewest = min(pin.files for pin in pins)
+        check(fewest < self.pin().pinned.files, f"no condition leaves out a file: the best one reads {fewest}")
+        vertices = {f"v{number}": {"source": self.declare(where=where)} for number, where in enumerate(self.conditions)}
+        plain = {
+            f"p{number}": {"source": self.declare(), "sql": f"SELECT * FROM {{source}} WHERE {sql}"}  # noqa: S608
+            for number, sql in enumerate(self.conditions.values())
+        }
+        with planned_tables(self.endpoint(), tmp_path / "exchange", {**vertices, **plain}) as tables:
+            run = tables.run(3)
+            for number, where in enumerate(self.conditions):
+                check_rows(run[f"v{number}"].rows, run[f"p{number}"].rows, f"where={where!r}")
+
+    def _planned(self, folder: Path) -> Any:
+        return planned_tables(self.endpoint(), folder / "exchange", {"t": {"source": self.declare()}})
