@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +23,10 @@ from pyiceberg.transforms import VoidTransform
 from pyiceberg.typedef import Record
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
+from airflow_abs.exchange.results.thrift_compact import ThriftError
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.iceberg.field_ids import ColumnsDifferError, footer_with_ids, lacks_ids
 from airflow_abs.tables.iceberg.target import TEXT_PREFIX
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class _Writer:
     def add(self, number: int, staged: StagedFile) -> DataFile:
         """Copy one file under a name that nobody else uses, and describe it."""
         path = self.table.location_provider().new_data_location(f"{self.prefix}-{number:05d}.parquet")
-        _copy(self.table, staged, path)
+        size = _copy(self.table, staged, path, self.schema)
         with self.table.io.new_input(path).open() as stream:
             footer = pq.read_metadata(stream)
         statistics = data_file_statistics_from_parquet_metadata(
@@ -65,7 +67,7 @@ class _Writer:
             file_path=path,
             file_format=FileFormat.PARQUET,
             partition=self._partition(staged.name),
-            file_size_in_bytes=staged.bytes,
+            file_size_in_bytes=size,
             sort_order_id=None,
             equality_ids=None,
             key_metadata=None,
@@ -119,7 +121,8 @@ def make_data_files(table: Table, target: TargetTable, staged: Sequence[StagedFi
         return list(pool.map(writer.add, range(len(staged)), staged))
 
 
-def _copy(table: Table, staged: StagedFile, path: str) -> None:
+def _copy(table: Table, staged: StagedFile, path: str, schema: Schema) -> int:
+    """Its data as they are, its footer with the ids that Spark leaves out; the bytes that it then has."""
     source = locate(staged.source)
     try:
         stream = source.fs.open(source.path, "rb")
@@ -127,13 +130,34 @@ def _copy(table: Table, staged: StagedFile, path: str) -> None:
         raise MissingFileError(
             f"{source}: no such file; its manifest lists it: clear the subtask that wrote it", path=str(source)
         ) from error
-    with stream, table.io.new_output(path).create() as output:
-        shutil.copyfileobj(stream, output, _COPIED_AT_ONCE)
-    if (found := len(table.io.new_input(path))) != staged.bytes:
-        raise DamagedFileError(
-            f"{source}: {found} bytes, its manifest says {staged.bytes}; clear the subtask that wrote it",
-            path=str(source),
-        )
+    with stream:
+        if (found := stream.seek(0, os.SEEK_END)) != staged.bytes:
+            raise DamagedFileError(
+                f"{source}: {found} bytes, its manifest says {staged.bytes}; clear the subtask that wrote it",
+                path=str(source),
+            )
+        try:
+            data, footer = footer_with_ids(stream, found, schema) if lacks_ids(schema) else (found, b"")
+        except (ColumnsDifferError, ThriftError) as error:
+            raise DamagedFileError(
+                f"{source}: its columns cannot be given the field ids of table {table.name()}: {error}; clear the "
+                "subtask that wrote it",
+                path=str(source),
+            ) from error
+        stream.seek(0)
+        with table.io.new_output(path).create() as output:
+            _copy_bytes(stream, output, data)
+            output.write(footer)
+    return data + len(footer)
+
+
+def _copy_bytes(source: Any, output: Any, count: int) -> None:
+    while count:
+        read = source.read(min(count, _COPIED_AT_ONCE))
+        if not read:
+            raise EOFError(f"{count} bytes are missing")
+        output.write(read)
+        count -= len(read)
 
 
 def _value(folder: str, kind: str) -> Any:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 RUN_PROPERTY = "airflow-abs.run"
 DIGEST_PROPERTY = "airflow-abs.digest"
-NAME_MAPPING = "schema.name-mapping.default"
 
 _TRIES = 50
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 3.0
@@ -262,8 +261,6 @@ def _commit(table: Table, files: Sequence[DataFile], drop: Sequence[DataFile], p
     """
     table.metadata.properties["commit.retry.num-retries"] = "0"
     with table.transaction() as transaction:
-        if NAME_MAPPING not in table.properties:  # Spark writes no ids of what is in lists and maps
-            transaction.set_properties({NAME_MAPPING: table.schema().name_mapping.model_dump_json()})
         update = transaction.update_snapshot(snapshot_properties=properties)
         with update.overwrite() if drop else update.fast_append() as snapshot:
             for file in drop:

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_abs.exchange.results.thrift_compact import ThriftError, read_struct
+from airflow_abs.exchange.results.thrift_compact import (
+    RawField,
+    ThriftError,
+    join_struct,
+    join_structs,
+    read_struct,
+    split_struct,
+    split_structs,
+)
 
 
 def varint(value: int) -> bytes:
@@ -98,3 +106,30 @@ def test_integers_of_64_bits_come_back(value: int) -> None:
 def test_what_no_writer_writes_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(ThriftError, match=message):
         read_struct(data)
+
+
+def test_a_struct_that_is_taken_apart_and_put_together_is_what_it_was() -> None:
+    fields = split_struct(EVERY_TYPE + b"rest")
+    assert [field.id for field in fields] == list(read_struct(EVERY_TYPE))
+    assert join_struct(fields) == EVERY_TYPE
+
+
+@given(fields=st.dictionaries(st.integers(1, 200), st.integers(-(1 << 31), (1 << 31) - 1), min_size=1))
+def test_fields_that_are_put_together_are_read(fields: dict[int, int]) -> None:
+    written = join_struct(RawField.integer(number, fields[number]) for number in sorted(fields))
+    assert read_struct(written) == fields
+
+
+@pytest.mark.parametrize("count", [0, 1, 14, 15, 300])
+def test_a_list_of_structs_is_taken_apart_and_put_together(count: int) -> None:
+    structs = [join_struct([RawField.integer(1, number)]) for number in range(count)]
+    assert split_structs(join_structs(structs)) == structs
+
+
+def test_what_is_no_list_of_structs_is_refused() -> None:
+    with pytest.raises(ThriftError, match="a list of Thrift type 5, expected one of structs"):
+        split_structs(b"\x15" + zigzag(1))
+    with pytest.raises(ThriftError, match="truncated Thrift list"):
+        split_structs(b"")
+    with pytest.raises(ThriftError, match="truncated Thrift struct"):
+        split_struct(b"\x15")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
@@ -17,6 +15,7 @@ from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
 from airflow_abs.tables.iceberg.target import read_target
 from airflow_abs.tables.publication import publish_staged
+from airflow_abs.testing.table_contract import stage_file
 
 NAME = "lake.db.t"
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "region", StringType()))
@@ -36,20 +35,11 @@ def row(number: int, region: str | None = "north") -> dict[str, Any]:
 
 
 def stage(folder: Path, table: Any, rows: Iterable[Mapping[str, Any]], partition: str = "") -> StagedFile:
-    """One file below `folder`; `partition` is such as ``__partition_0=vnorth``."""
-    listed = list(rows)
-    name = f"t/subtask-0/attempt-1/t.sink/{partition}{'/' if partition else ''}part-{_digest(listed)}.parquet"
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(listed, schema=table.schema().as_arrow()), path)
-    return StagedFile(path, name, path.stat().st_size, len(listed))
+    """One file below `folder`; `partition` as in `stage_file`."""
+    return stage_file(folder, pa.Table.from_pylist(list(rows), schema=table.schema().as_arrow()), partition)
 
 
 def publish(
     properties: Mapping[str, str], target: TargetTable, staged: list[StagedFile], run: str, **arguments: Any
 ) -> dict[str, Any]:
     return publish_staged(target, staged, identity=f"dag/{run}/job/t", connect=lambda _: properties, **arguments)
-
-
-def _digest(rows: list[Mapping[str, Any]]) -> str:
-    return hashlib.sha256(repr(rows).encode()).hexdigest()[:8]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from pyiceberg.types import ListType, LongType, NestedField, StringType
 from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, MissingFileError
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.iceberg.publish import RUN_PROPERTY
+from airflow_abs.testing.table_contract import stage_file
 from tests.tables.iceberg.postgres import running_postgres
 from tests.tables.iceberg.staging import SCHEMA, publish, row, rows_of, stage, target_of
 
@@ -50,18 +50,6 @@ def test_a_run_is_one_snapshot_and_a_repetition_none(catalog: Any, properties: d
     assert len(table.snapshots()) == 2
 
 
-def test_a_cleared_run_replaces_its_rows_among_those_of_others(
-    catalog: Any, properties: dict[str, str], tmp_path: Path
-) -> None:
-    table = catalog.create_table("db.t", SCHEMA)
-    publish(properties, target_of(table), [stage(tmp_path / "a", table, [row(1)])], "monday")
-    publish(properties, target_of(table), [stage(tmp_path / "b", table, [row(2)])], "tuesday")
-    publish(properties, target_of(table), [stage(tmp_path / "c", table, [row(3)])], "monday")
-    assert rows_of(table) == [(2, "north"), (3, "north")]
-    publish(properties, target_of(table), [], "monday")
-    assert rows_of(table) == [(2, "north")]
-
-
 def test_a_run_of_which_rows_were_compacted_is_not_replaced(
     catalog: Any, properties: dict[str, str], tmp_path: Path
 ) -> None:
@@ -88,16 +76,6 @@ def test_a_run_whose_snapshot_has_expired_is_found_by_its_files(
     assert publish(properties, target_of(table), staged, "monday")["changed"] is False
     publish(properties, target_of(table), [stage(tmp_path / "b", table, [row(3)])], "monday")
     assert rows_of(table) == [(2, "old"), (3, "north")]
-
-
-def test_overwriting_leaves_the_runs_rows_alone_and_names_whose_were_replaced(
-    catalog: Any, properties: dict[str, str], tmp_path: Path
-) -> None:
-    table = catalog.create_table("db.t", SCHEMA)
-    publish(properties, target_of(table), [stage(tmp_path / "a", table, [row(1)])], "monday")
-    done = publish(properties, target_of(table, "overwrite"), [stage(tmp_path / "b", table, [row(2)])], "tuesday")
-    assert done["replaced"] == ("dag/monday/job/t",)
-    assert rows_of(table) == [(2, "north")]
 
 
 def test_overwriting_partitions_leaves_the_others_also_for_null_and_empty_texts(
@@ -171,15 +149,28 @@ def test_null_in_a_required_column_is_not_published(catalog: Any, properties: di
         publish(properties, target_of(table), [staged], "monday")
 
 
-def test_lists_are_read_by_the_librarys_reader_although_spark_writes_no_ids_in_them(
+def test_sizes_are_those_of_the_files_that_were_given_ids(
     catalog: Any, properties: dict[str, str], tmp_path: Path
 ) -> None:
     tags = NestedField(2, "tags", ListType(3, StringType(), element_required=False))
     table = catalog.create_table("db.t", Schema(NestedField(1, "id", LongType()), tags))
-    publish(properties, target_of(table), [stage(tmp_path, table, [{"id": 1, "tags": ["a"]}])], "monday")
+    staged = stage_file(tmp_path, pa.table({"id": [1], "tags": [["a"]]}))
+    publish(properties, target_of(table), [staged], "monday")
     table.refresh()
-    mapping = json.loads(table.properties["schema.name-mapping.default"])
-    assert [entry["names"] for entry in mapping] == [["id"], ["tags"]]
+    (task,) = table.scan().plan_files()
+    path = Path(task.file.file_path.removeprefix("file://"))
+    assert staged.bytes < task.file.file_size_in_bytes == path.stat().st_size
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "tags": ["a"]}]
+    assert table.properties == {}
+
+
+def test_a_file_with_other_columns_than_planned_is_not_published(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", Schema(NestedField(1, "tags", ListType(2, StringType()))))
+    staged = stage_file(tmp_path, pa.table({"other": [["a"]]}))
+    with pytest.raises(DamagedFileError, match=r"cannot be given the field ids of table .*: it has 'other', and the"):
+        publish(properties, target_of(table), [staged], "monday")
 
 
 @pytest.fixture(scope="module")
