@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table.snapshots import Snapshot
 
+NAME_MAPPING = "schema.name-mapping.default"
+
 _FOOTERS_AT_ONCE = 8
 
 
@@ -54,8 +56,8 @@ def read_snapshot(
 ) -> SnapshotContent:
     """List the files of a snapshot (None: the current one) that may hold rows for which `where` is true.
 
-    Cost: the manifests of the snapshot (some 0.2 s for 1,000 files), and where the table is partitioned by identity the
-    footer of every file that is left.
+    Cost: the manifests of the snapshot (under 2 s for 10,000 files). The footer of a file is read only where the table
+    is partitioned by identity and its metadata do not tell that the file holds the partition column.
 
     Raises:
         TableError: no such snapshot; rows are deleted by delete files; files are not Parquet, have no field ids or lack
@@ -135,7 +137,7 @@ def _check_files(name: str, table: Table, schema: Schema, files: Iterable[DataFi
         for spec_id, spec in table.specs().items()
     }
     wanted = {field.field_id for field in schema.fields}
-    suspects = [(file, constants.get(file.spec_id, set()) & wanted) for file in files]
+    suspects = [(file, (constants.get(file.spec_id, set()) & wanted) - _known_ids(table, file)) for file in files]
     suspects = [(file, ids) for file, ids in suspects if ids]
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         held = pool.map(lambda suspect: _field_ids(table, suspect[0]), suspects)
@@ -146,6 +148,13 @@ def _check_files(name: str, table: Table, schema: Schema, files: Iterable[DataFi
                     "id (it was added from a Hive layout, or by a writer without ids), so it would read as NULL; "
                     "rewrite the table's files (rewrite_data_files), or read the folder with Files(...)"
                 )
+
+
+def _known_ids(table: Table, file: DataFile) -> set[int]:
+    """Columns of which the file's writer counted the values under their ids, so that the file holds them. A table whose
+    files may have been adopted by name has a mapping of names, under whose ids values were counted: nothing is known.
+    """
+    return set() if NAME_MAPPING in table.properties else set(file.value_counts or ())
 
 
 def _field_ids(table: Table, file: DataFile) -> set[int]:

@@ -10,14 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, LongType, NestedField, StringType, TimeType
 
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.iceberg.catalog import load_table
-from airflow_abs.tables.iceberg.snapshot import read_snapshot
+from airflow_abs.tables.iceberg.snapshot import NAME_MAPPING, read_snapshot
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -116,14 +118,46 @@ def test_a_type_that_spark_cannot_read_is_refused(catalog: Any) -> None:
         read_snapshot("lake.db.t", table)
 
 
+def adopt(table: Any, path: Path, counted: set[int]) -> None:
+    """Add a file as engines do that take over a folder, with counts of the values of these columns."""
+    counts = dict.fromkeys(counted, 1)
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"file://{path}",
+        file_format=FileFormat.PARQUET,
+        partition=Record("north"),
+        record_count=1,
+        file_size_in_bytes=1000,
+        value_counts=counts,
+    )
+    file.spec_id = table.spec().spec_id
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as snapshot:
+        snapshot.append_data_file(file)
+
+
 def test_a_file_without_its_partition_column_is_refused(catalog: Any, tmp_path: Path) -> None:
     table = catalog.create_table("db.t", SCHEMA, partition_spec=BY_REGION)
-    table.append(rows(table, (1, "north", None)))
-    (file,) = read_snapshot("lake.db.t", table).files
-    path = file.path.removeprefix("file://")
-    pq.write_table(pq.read_table(path).drop_columns(["region"]), path)
+    lacking = rows(table, (1, "north", None)).drop_columns(["region"])
+    pq.write_table(lacking, tmp_path / "lacking.parquet")
+    adopt(table, tmp_path / "lacking.parquet", {1, 3})
     with pytest.raises(TableError, match="does not hold its partition column region by field id"):
         read_snapshot("lake.db.t", table)
+
+
+def test_a_file_that_was_adopted_by_the_names_of_its_columns_is_refused(catalog: Any, tmp_path: Path) -> None:
+    table = catalog.create_table("db.t", SCHEMA, partition_spec=BY_REGION)
+    pq.write_table(pa.table({"id": [1], "region": ["north"], "day": [None]}), tmp_path / "named.parquet")
+    with table.transaction() as transaction:
+        transaction.set_properties({NAME_MAPPING: table.schema().name_mapping.model_dump_json()})
+    adopt(table, tmp_path / "named.parquet", {1, 2, 3})
+    with pytest.raises(TableError, match="does not hold its partition column region by field id"):
+        read_snapshot("lake.db.t", table)
+
+
+def test_no_file_is_opened_of_which_the_metadata_say_that_it_holds_its_partition_column(catalog: Any) -> None:
+    table = catalog.create_table("db.t", SCHEMA, partition_spec=BY_REGION)
+    adopt(table, Path("/no/such/file.parquet"), {1, 2, 3})
+    assert [file.path for file in read_snapshot("lake.db.t", table).files] == ["file:///no/such/file.parquet"]
 
 
 def test_a_table_that_is_not_there_is_named_with_its_connection(catalog: Any, properties: dict[str, str]) -> None:
