@@ -100,8 +100,8 @@ def test_pyiceberg_duckdb_and_our_source_read_the_same_of_what_we_wrote(
     write(connect_server, tmp_path / "tuesday", written)
 
     expected = pa.concat_tables([plain([in_todays_words(before(n)) for n in range(30)], table.schema()), written])
-    assert describe_difference(table.scan().to_arrow(), expected) is None
     second = sorted(set(files_of(table)) - set(first))
+    assert describe_difference(table.scan().to_arrow(), without_null_lists(expected)) is None
     in_duckdb = duckdb.sql(f"""
         SELECT id, list_transform(items, lambda i: if(i IS NULL, NULL, {{'code': i.sku, 'n': i.n::BIGINT}})) AS items,
             map_from_entries(list_transform(map_entries(places), lambda e: (e.key, if(e.value IS NULL, NULL,
@@ -115,6 +115,12 @@ def test_pyiceberg_duckdb_and_our_source_read_the_same_of_what_we_wrote(
         for parallelism in (1, 3, 8):
             assert describe_difference(tables.run(parallelism)["t"].rows, expected) is None
     assert table.properties == {}
+
+
+def without_null_lists(table: pa.Table) -> pa.Table:
+    """As pyiceberg 0.12 reads it: a NULL list of structs is an empty one for it (apache/iceberg-python#3833)."""
+    rows = [row | {"items": row["items"] or []} for row in table.to_pylist()]
+    return pa.Table.from_pylist(rows, schema=table.schema)
 
 
 def files_of(table: Any) -> list[str]:
