@@ -1,5 +1,5 @@
-"""The short part of the suite of streams: each kind of fault that needs no waiting, as the suite causes them by the
-hundred."""
+"""The short part of the suite of streams: the two kinds of fault that are over soon, as the suite causes them by the
+hundred. A killed Spark server has a test of its own (`tests/spark/stream/test_server_killed.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.faults.streams.__main__ import run_suite
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 
-KINDS = ("kill supervisor", "kill Spark worker", "kill Connect server")
+KINDS = ("kill supervisor", "kill Spark worker")
 
 
 def test_three_stateful_streams_come_through_faults_with_duckdbs_answer(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ class StreamRun:
         connection: to the server.
         connect: gives the connection again after the server has gone, to another one if there is another by then.
         on_progress: told every batch that was done.
+        on_held: called in a thread once the checkpoint is held, before anything is started.
     """
 
     connection: Connection
@@ -70,6 +71,7 @@ class StreamRun:
     lease: CheckpointLease
     supervisor: StreamSupervisor
     on_progress: Callable[[StreamProgress], None] = lambda progress: None
+    on_held: Callable[[], None] = lambda: None
     _query: RunningQuery | None = None
     _activity: Activity = Activity.ENDED
     _batch: int | None = None
@@ -101,6 +103,7 @@ class StreamRun:
         or somebody else's, which is stopped."""
         left = await asyncio.to_thread(self.lease.take)
         self._renewed_at = time.time()
+        await asyncio.to_thread(self.on_held)
         if left is None or not left.session_id or left.server != self.connection.endpoint.address:
             return  # a server that is not ours is asked nothing: Spark's log takes each batch from one query only
         try:
@@ -137,9 +140,7 @@ class StreamRun:
             case State.WAITING_FOR_RESOURCES:
                 found.append(SlotsSeen(await self._count_slots()))
             case State.EXECUTING | State.STOP_WITH_SAVEPOINT if self._query is not None:
-                found += await self._watch(self._query)
-                if self.stream.rescale is not None and self._query is not None:
-                    found += await self._watch_slots()
+                found += await self._watch_on_its_server(self._query)
         return found
 
     async def _count_slots(self) -> int:
@@ -153,13 +154,20 @@ class StreamRun:
             log.warning("%s: %s", self.stream.name, error)
         return 0
 
-    async def _watch_slots(self) -> list[Seen]:
-        """If the server does not answer, that is seen at its query."""
-        try:
-            return [SlotsSeen(await read_capacity(self.connection, derive_id("slots", self.stream.name)))]
-        except SparkOperationError as error:
-            log.warning("%s: %s", self.stream.name, error)
-            return []
+    async def _watch_on_its_server(self, query: RunningQuery) -> list[Seen]:
+        """A server that does not answer is asked again for a while, unless another one is in its place by now."""
+        server = self.connection.endpoint
+        slots = await self._count_slots()
+        if self.connection.endpoint != server:
+            self._query, self._activity = None, Activity.ENDED
+            gone = (
+                f"its Spark server at {server.address} has gone, and there is one at {self.connection.endpoint.address}"
+            )
+            return [QueryEnded(QueryFailure(gone))]
+        found = await self._watch(query)
+        if self.stream.rescale is not None and self._query is not None and slots:
+            found.append(SlotsSeen(slots))
+        return found
 
     async def _watch(self, query: RunningQuery) -> list[Seen]:
         known = self._batch

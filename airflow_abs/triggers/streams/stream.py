@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
@@ -91,7 +92,7 @@ class StreamTask:
         from airflow_abs.core.streaming.rescale import Rescale
         from airflow_abs.core.streaming.slots_wanted import SlotsWanted
         from airflow_abs.core.streaming.supervision import StreamSupervisor
-        from airflow_abs.exchange.streaming.stored_query import read_query
+        from airflow_abs.exchange.streaming.stored_query import forget_other_queries, read_query
         from airflow_abs.restart_strategy import strategy_from_json
         from airflow_abs.spark.stream.stream import Stream
         from airflow_abs.spark.stream.supervise import StreamRun
@@ -99,11 +100,14 @@ class StreamTask:
         judge = FailureJudge(strategy_from_json(self.restart).new_backoff(self.owner))
         wait = WaitOptions(self.resource_timeout, self.resource_stabilization)
         wanted = SlotsWanted.of(self.desired_slots, self.sufficient_slots)
-        plan = read_query(open_path(self.checkpoint), self.digest)
+        checkpoint = open_path(self.checkpoint)
+        plan = read_query(checkpoint, self.digest)
         rescale = None if self.rescale is None else Rescale(**self.rescale)
         supervisor = StreamSupervisor(judge, wanted, ends=self.ends, wait=wait, rescale=rescale)
         stream = Stream(self.name, plan, self.conf, rescale=rescale)
-        return StreamRun(connection, server.connect, stream, self._lease(), supervisor)
+        run = StreamRun(connection, server.connect, stream, self._lease(), supervisor)
+        run.on_held = partial(forget_other_queries, checkpoint, self.digest)
+        return run
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

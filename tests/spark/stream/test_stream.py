@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def joined(orders: Any) -> Any:
-    known = orders.sparkSession.read.schema("id BIGINT").parquet("/known")
-    return orders.join(orders.select("id"), "id").join(known, "id", "left_semi")
-
-
 def options_of_reads(plan: bytes) -> list[tuple[bool, str]]:
     """Whether each read is a stream, and of how many files a batch."""
     start = protos().Plan.FromString(plan).command.write_stream_operation_start
@@ -35,7 +30,12 @@ def options_of_reads(plan: bytes) -> list[tuple[bool, str]]:
 def test_partitions_and_files_of_a_batch_are_so_many_for_each_slot(
     connect_server: ConnectEndpoint, tmp_path: Path
 ) -> None:
-    (tmp_path / "in").mkdir()
+    def joined(orders: Any) -> Any:
+        known = orders.sparkSession.read.schema("id BIGINT").parquet(str(tmp_path / "known"))
+        return orders.join(orders.select("id"), "id").join(known, "id", "left_semi")
+
+    for name in ("in", "known"):
+        (tmp_path / name).mkdir()
     plan = Place(connect_server, tmp_path, joined).compile()
     stream = Stream("orders", plan, {"a": "b"}, rescale=Rescale(partitions_per_slot=2, files_per_slot=3))
     conf, scaled = stream.at(4)
