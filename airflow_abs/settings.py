@@ -14,13 +14,18 @@ SECTION = "adaptive_spark"
 Durability = Literal["auto", "always"]
 """Which edges are written: those for which it pays, or all."""
 
+_TARGET_BYTES = 128 * 2**20
+_MOST_WAVES = 2
+"""Of a fan-out whose target nobody set: the second one evens out what the first did not, a third would only be more
+tasks, each of which costs Airflow a second of CPU or two (docs/how-it-decides.md)."""
+
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
 DEFAULTS: dict[str, str] = {
     "exchange": "",
-    "target_bytes": "128MB",
+    "target_bytes": "auto",
     "min_parallelism": "1",
     "max_parallelism": "128",
     "default_source_parallelism": "",
@@ -42,7 +47,7 @@ DEFAULTS: dict[str, str] = {
 
 DESCRIPTIONS: dict[str, str] = {
     "exchange": "URI of shared storage for the data between regions; Airflow and Spark must both reach it.",
-    "target_bytes": "Bytes that one subtask should read, such as 128MB.",
+    "target_bytes": "Bytes that one subtask should read, such as 256MB; auto: 128MB, or more if that saves waves.",
     "min_parallelism": "Fewest subtasks of a vertex.",
     "max_parallelism": "Most subtasks of a vertex, and the number of subpartitions that its inputs are cut into.",
     "default_source_parallelism": "Most subtasks of a vertex that reads files; empty: max_parallelism.",
@@ -64,10 +69,12 @@ DESCRIPTIONS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """What binds one job. `slots` None means: as many as the Spark server says it has."""
+    """What binds one job. `slots` None means: as many as the Spark server says it has; `most_waves` None: as many as
+    the target asks for."""
 
     exchange: str
     target_bytes: int
+    most_waves: int | None
     min_parallelism: int
     max_parallelism: int
     default_source_parallelism: int | None
@@ -87,8 +94,8 @@ class JobSettings:
     def options(self) -> dict[str, Any]:
         """The part that decides, as the plan stores it."""
         names = (
-            "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism", "strategy", "slots",
-            "durability", "failures_per_run", "failures_per_day", "local_bytes",
+            "target_bytes", "most_waves", "min_parallelism", "max_parallelism", "default_source_parallelism",
+            "strategy", "slots", "durability", "failures_per_run", "failures_per_day", "local_bytes",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -103,11 +110,13 @@ def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
     Raises:
         InvalidValueError: a value is outside what its meaning allows, or the exchange is not set.
     """
-    values = {name: _read(name) for name in JobSettings.__dataclass_fields__}
+    values = {name: _read(name) for name in DEFAULTS}
     values |= {name: value for name, value in overrides.items() if value is not None}
+    grows = str(values["target_bytes"]).strip().lower() == "auto"
     settings = JobSettings(
         exchange=str(values["exchange"] or ""),
-        target_bytes=parse_bytes("target_bytes", values["target_bytes"]),
+        target_bytes=_TARGET_BYTES if grows else parse_bytes("target_bytes", values["target_bytes"]),
+        most_waves=_MOST_WAVES if grows else None,
         min_parallelism=_count("min_parallelism", values["min_parallelism"]),
         max_parallelism=_count("max_parallelism", values["max_parallelism"]),
         default_source_parallelism=_optional_count("default_source_parallelism", values["default_source_parallelism"]),

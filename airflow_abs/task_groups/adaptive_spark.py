@@ -31,7 +31,8 @@ class AdaptiveSparkJob(TaskGroup):
         spark: `Ephemeral(...)` starts a Spark Connect server for each run, as an application of a cluster, and ends it
             with the run; of the connection `conn_id` count the user and the password then.
         exchange: templated URI of shared storage for the data between regions.
-        target_bytes: bytes that one subtask should read, such as ``"256MB"``.
+        target_bytes: bytes that one subtask should read, such as ``"256MB"``; left out, 128 MB, or more where that
+            saves waves of subtasks.
         min_parallelism: fewest subtasks of a vertex.
         max_parallelism: most subtasks of every vertex that has no such bound of its own.
         default_source_parallelism: upper bound of sources; by default `max_parallelism`.

@@ -8,7 +8,7 @@ from itertools import groupby
 from airflow_abs.core.decide.decision import Clamp
 from airflow_abs.core.decide.hot_subpartitions import HotPart
 from airflow_abs.core.decide.parallelism import MAX_PARALLELISM, divide_up
-from airflow_abs.core.decide.region_parallelism import RegionParallelism
+from airflow_abs.core.decide.region_parallelism import WAVES, RegionParallelism
 from airflow_abs.core.wording import format_bytes, format_count
 
 
@@ -78,6 +78,10 @@ def _describe_clamp(clamp: Clamp, largest_bytes: int, target_bytes: int) -> str:
     if clamp.used > clamp.decided:
         return f"{clamp.name} {clamp.bound} raises {clamp.decided} to {clamp.used}"
     if largest_bytes > target_bytes:
+        if clamp.name == WAVES:
+            return (
+                f"more than {clamp.bound} would only be more waves: the target grows to {format_bytes(largest_bytes)}"
+            )
         if clamp.name == MAX_PARALLELISM:
             return f"{clamp.name} {clamp.bound} lets the target grow to {format_bytes(largest_bytes)} per subtask"
         return f"{clamp.name} {clamp.bound} forces {format_bytes(largest_bytes)} per subtask"

@@ -20,6 +20,7 @@ _BOUNDS = {
     "default_source_parallelism": "the most that the job allows for a source",
     "single_subtask": "the rows must not be parted",
     "sources": "one of its sources needs as many",
+    "waves of slots": "more would only wait for a slot, and each costs a task",
     "number of subpartitions": "there are no more subpartitions to share out",
     "number of splits": "there are no more pieces of files to share out",
     "number of files": "there are no more files to share out",

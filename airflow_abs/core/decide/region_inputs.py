@@ -157,7 +157,8 @@ class RegionOptions:
 
     `parallelism` is the user's and is respected as is. `single_subtask_reason` says why the region cannot be spread (an
     all-to-all edge inside it). `default_source_parallelism` falls back to `max_parallelism`. `slots` is how many
-    subtasks can run at once, None if that is not known. `splittable` are the inputs of a join of which a hot
+    subtasks can run at once, None if that is not known. `most_waves` of subtasks over the slots are enough, however
+    many the target asks for; None: the target is kept. `splittable` are the inputs of a join of which a hot
     subpartition may be distributed to several subtasks.
     """
 
@@ -170,6 +171,7 @@ class RegionOptions:
     single_subtask_reason: str | None = None
     slots: int | None = None
     splittable: tuple[str, ...] = ()
+    most_waves: int | None = None
 
     def __post_init__(self) -> None:
         check_int("target_bytes", self.target_bytes, at_least=1)
@@ -180,6 +182,7 @@ class RegionOptions:
             ("default_source_parallelism", self.default_source_parallelism),
             ("parallelism", self.parallelism),
             ("slots", self.slots),
+            ("most_waves", self.most_waves),
         ):
             if value is not None:
                 check_int(name, value, at_least=1)

@@ -22,6 +22,9 @@ from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.wording import format_bytes, format_count
 
 _FEW_WAVES = 3
+WAVES = "waves of slots"
+_MOST_BYTES = 2**30
+"""Of a subtask that is made larger to save waves: losing it costs one slot less than a minute (docs/benchmarks.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,9 @@ def _balanced(
         asked, asked_clamps = max((_asked_by_source(source, options) for source in inputs.sources), key=itemgetter(0))
         clamps += asked_clamps
         decided = apply_bound("sources", decided, asked, clamps, lower=True) if sizes or inputs.files else asked
+    if options.most_waves is not None and options.slots is not None:
+        enough = max(options.most_waves * options.slots, hot_parts + _fewest_of_most_bytes(inputs, sizes))
+        decided = apply_bound(WAVES, decided, enough, clamps, lower=False)
     bounds = list_bounds(inputs, options, len(sizes), hot_parts)
     for name, subtasks, lower in bounds:
         decided = apply_bound(name, decided, subtasks, clamps, lower=lower)
@@ -106,6 +112,12 @@ def _fewest_within_target(inputs: RegionInputs, sizes: Sequence[int], target_byt
     cut = [found for found in (sizes, *inputs.files.values()) if any(found)]
     total = sum(map(sum, cut))
     return max((count_ranges_within(each, max(1, target_bytes * sum(each) // total)) for each in cut), default=0)
+
+
+def _fewest_of_most_bytes(inputs: RegionInputs, sizes: Sequence[int]) -> int:
+    """Subtasks below which one would read more than a try of it should cost again."""
+    splits = sum(sum(source.split_bytes) for source in inputs.sources)
+    return max(1, _fewest_within_target(inputs, sizes, _MOST_BYTES), divide_up(splits, _MOST_BYTES))
 
 
 def _rule(inputs: RegionInputs) -> str:

@@ -263,6 +263,7 @@ def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
         slots=plan.slots,
         single_subtask_reason=region.single_subtask_reason,
         splittable=region.splittable,
+        most_waves=options.get("most_waves"),
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 import airflow_abs.core.decide as package
 from airflow_abs.core.decide.decision import Clamp
 from airflow_abs.core.decide.plain_words import describe_clamp, describe_rule
+from airflow_abs.core.decide.region_parallelism import WAVES
 
 SOURCES = "\n".join(path.read_text() for path in sorted(Path(str(package.__file__)).parent.glob("*.py")))
 RULES = {
@@ -31,7 +32,7 @@ def test_every_rule_is_told_in_words(rule: str) -> None:
     assert describe_rule(rule) != rule
 
 
-@pytest.mark.parametrize("bound", sorted(BOUNDS | {"max_parallelism"}))
+@pytest.mark.parametrize("bound", sorted(BOUNDS | {"max_parallelism", WAVES}))
 def test_every_bound_is_told_in_words(bound: str) -> None:
     told = describe_clamp(Clamp(bound, 3, 2, 4))
     assert told.startswith("4 instead of 3")
