@@ -24,7 +24,6 @@ from airflow_abs.exchange.results.parquet_footer import (
     Footer,
     NotParquetError,
     read_footer,
-    read_row_count,
 )
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
@@ -105,12 +104,6 @@ def measure_file(
         tail = file.range(footer.data_stop, file.size)
     measured = _trimmed(file.size, footer.rows, sizes, rows)
     return replace(measured, tail_bytes=len(tail), tail_crc=tail_checksum(tail))
-
-
-def count_rows(path: ExchangePath) -> int:
-    """Rows of one Parquet file, from its footer; errors as `measure_files`."""
-    with _Opened(path) as file:
-        return read_row_count(file)
 
 
 class _Opened:

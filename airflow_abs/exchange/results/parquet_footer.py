@@ -127,14 +127,6 @@ def read_footer(file: RangedFile) -> Footer:
         ) from error
 
 
-def read_row_count(file: RangedFile) -> int:
-    """Rows of a Parquet file, from its footer alone; errors as `read_footer`."""
-    try:
-        return int(_metadata(file)[0][_FileMetaData.NUM_ROWS])
-    except _UNDECODABLE as error:
-        raise NotParquetError(f"its footer cannot be decoded ({type(error).__name__}: {error})") from error
-
-
 def _metadata(file: RangedFile) -> tuple[Fields, int]:
     """FileMetaData as decoded, and where the footer starts."""
     file.fetch([(max(0, file.size - _TAIL_BYTES), file.size)])

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, check_versions, open_blocking_channel, probe_blocking
-from airflow_abs.spark.connect.error_details import build_error
 from airflow_abs.spark.connect.protocol import client_version
 from airflow_abs.spark.connect.shared_change import shared
-from airflow_abs.spark.errors import ConnectServerUnreachableError, SparkOperationError
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -90,20 +88,6 @@ def _create(endpoint: ConnectEndpoint, session_id: str | None, config: Mapping[s
     for key in sorted(config):
         session.conf.set(key, config[key])
     return session
-
-
-def describe_pyspark_error(error: Exception, endpoint: ConnectEndpoint) -> SparkOperationError:
-    """One of our errors for an exception that came out of pyspark; itself if it is one of ours already."""
-    from pyspark.errors import PySparkException
-
-    if isinstance(error, SparkOperationError):
-        return error
-    if _is_unavailable(error):
-        return ConnectServerUnreachableError(
-            f"Spark Connect server at {endpoint.address} went away; look into its log and start it again"
-        )
-    error_class = error.getCondition() if isinstance(error, PySparkException) else None
-    return build_error(error_class or "", str(error), ())
 
 
 def is_gone(error: Exception) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_abs.exchange.errors import DamagedFileError, ExchangeUnreachableError, MissingFileError
-from airflow_abs.exchange.results.parquet_bytes import MeasuredFile, _rounded, count_rows, measure_file, measure_files
+from airflow_abs.exchange.results.parquet_bytes import MeasuredFile, _rounded, measure_file, measure_files
 from airflow_abs.exchange.results.parquet_footer import read_footer
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.ranged_file import RangedFile
@@ -173,10 +173,6 @@ def test_no_files_measure_as_nothing() -> None:
 def test_numbers_below_1_are_refused(subpartitions: int, threads: int) -> None:
     with pytest.raises(ValueError, match="expected at least 1 subpartition and 1 thread"):
         measure_files([], subpartitions, threads=threads)
-
-
-def test_rows_are_counted_from_the_footer(root: ExchangePath, table: pa.Table) -> None:
-    assert count_rows(put(root, parquet_bytes(table))) == 60_000
 
 
 def test_footer_and_page_index_come_with_one_request(tmp_path: Path, table: pa.Table) -> None:
