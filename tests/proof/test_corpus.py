@@ -41,7 +41,9 @@ REMEDIES = (
     "hand the DataFrame",
     "expected ",
     "Cut it there",
-    "write pivot('c', ['a', 'b'])",
+    "pivot('c', ['a', 'b'])",
+    "pivot('b', ['x', 'y'])",
+    "with the columns written out",
 )
 """Every refusal says what to write."""
 
