@@ -1,0 +1,77 @@
+"""What slots do to the number of subtasks: few waves are filled, and more than are of use make subtasks larger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, SourceInput, decide_region
+from airflow_abs.core.graph.partitioning import Partitioning
+
+
+def hash_input(*rows: tuple[int, ...], name: str = "orders") -> BlockingInput:
+    return BlockingInput(name, Partitioning.HASH, rows)
+
+
+@pytest.mark.parametrize(
+    ("needed", "used"),
+    [
+        (5, 5),  # one wave: not made smaller
+        (8, 8),
+        (9, 16),  # two waves: the second is filled
+        (16, 16),
+        (17, 24),
+        (25, 25),  # four waves: a last one that is not full costs little
+    ],
+)
+def test_few_waves_are_filled(needed: int, used: int) -> None:
+    decision = decide_region("r", [hash_input((1,) * needed * 2)], [], RegionOptions(2, slots=8))
+    assert decision.parallelism == used
+
+
+def test_filling_slots_is_explained_and_keeps_the_bounds() -> None:
+    decision = decide_region("r", [hash_input((1,) * 18)], [], RegionOptions(2, slots=8))
+    assert decision.reason == "18 B at a target of 2 B -> 16 subtasks; slots per wave 8 raises 9 to 16"
+    assert (
+        decide_region("r", [hash_input((1,) * 18)], [], RegionOptions(2, slots=8, max_parallelism=15)).parallelism == 9
+    )
+    assert decide_region("r", [hash_input((2,) * 9)], [], RegionOptions(2, slots=8)).parallelism == 9
+    assert decide_region("s", [], [SourceInput("f", (1,) * 18)], RegionOptions(2, slots=8)).parallelism == 16
+
+
+@pytest.mark.parametrize(
+    ("needed", "slots", "used"),
+    [
+        (4, 2, 4),  # two waves
+        (30, 2, 4),
+        (30, 8, 16),
+        (30, 64, 30),  # not one wave
+        (30, None, 30),
+    ],
+)
+def test_more_waves_than_are_of_use_make_subtasks_larger(needed: int, slots: int | None, used: int) -> None:
+    options = RegionOptions(2, slots=slots, most_waves=2)
+    assert decide_region("r", [hash_input((1,) * needed * 2)], [], options).parallelism == used
+    assert decide_region("s", [], [SourceInput("f", (2,) * needed)], options).parallelism == used
+
+
+def test_a_target_that_grows_is_explained_stays_below_a_gibibyte_and_yields_to_bounds() -> None:
+    options = RegionOptions(128 * 2**20, slots=2, most_waves=2)
+    mib = hash_input((32 * 2**20,) * 64)
+    assert decide_region("r", [mib], [], options).reason == (
+        "2.0 GiB at a target of 128.0 MiB -> 4 subtasks; more than 4 would only be more waves: the target grows to "
+        "512.0 MiB"
+    )
+    assert decide_region("r", [hash_input((2**29,) * 64)], [], options).parallelism == 32
+    assert decide_region("s", [], [SourceInput("f", (2**29,) * 64)], options).parallelism == 32
+    assert decide_region("r", [mib], [], replace(options, min_parallelism=8)).parallelism == 8
+
+
+def test_hot_subpartitions_are_shared_out_also_where_the_target_grows() -> None:
+    options = RegionOptions(10, slots=2, most_waves=2, splittable=("o",))
+    skewed = BlockingInput("o", Partitioning.HASH, [[10] * 7 + [200]] * 8)
+    decision = decide_region("r", [skewed], [], options)
+    hot = [subtask for subtask in decision.subtasks if subtask.hot_part]
+    assert len(hot) == 8
+    assert len(decision.subtasks) > len(hot)
