@@ -117,7 +117,7 @@ class RegionDecision(Decision):
             "rule": self.rule,
             "reason": self.reason,
             "clamps": [clamp.to_json() for clamp in self.clamps],
-            "options": asdict(self.options),
+            "options": self.options.to_json(),
             "inputs": [entry.to_json() for entry in self.inputs],
             "cuts": [0, *(span.stop for span in spans)] if spans else None,
             "bytes": [subtask.bytes for subtask in self.subtasks],

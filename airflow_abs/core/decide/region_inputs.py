@@ -192,6 +192,10 @@ class RegionOptions:
         """Bounds of the number of subtasks."""
         return Bounds(self.min_parallelism, self.max_parallelism)
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; `most_waves` only where it is, as in `InputSummary.to_json`."""
+        return {name: value for name, value in asdict(self).items() if name != "most_waves" or value is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class RegionInputs:
