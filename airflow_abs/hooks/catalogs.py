@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 
 def catalog_properties(conn_id: str) -> Mapping[str, str]:
-    """What a connection says of a catalog, in pyiceberg's words: its extra, which takes precedence, and of its own
-    fields the host as ``uri`` and login and password as ``credential`` (as Airflow's Iceberg provider has it)."""
+    """What a connection says of a catalog: its extra, which takes precedence, and of its own fields the host as ``uri``
+    and login and password as ``credential`` (as Airflow's Iceberg provider has it)."""
     from airflow.sdk import BaseHook
 
     connection = BaseHook.get_connection(conn_id)

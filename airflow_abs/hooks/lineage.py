@@ -46,7 +46,9 @@ def sources_of(plan: JobPlan, region: str) -> set[tuple[str, str]]:
 
 
 def split_table(name: str) -> tuple[str, str]:
-    """``lake.sales.orders`` is ``lake`` and ``sales.orders``."""
+    """``lake.sales.orders`` is ``lake`` and ``sales.orders``; a table that is named by its path is where that leads."""
+    if "/" in name:
+        return split_uri(name)
     catalog, _, table = name.partition(".")
     return catalog, table
 

@@ -63,7 +63,7 @@ class TableSinkContract(TableContract):
         """A file for each of these ranges of `make_rows`."""
         return [stage_file(folder, as_written(make_rows(*each), target)) for each in rows]
 
-    def test_a_declared_sink_comes_back_from_json_and_asks_nobody(self) -> None:
+    def test_a_declared_sink_comes_back_from_json_where_there_is_no_table(self) -> None:
         from airflow_abs.tables.declared import read_declared
         from airflow_abs.tables.kinds import to_declared
 
@@ -103,6 +103,7 @@ class TableSinkContract(TableContract):
         for number in range(3):
             told = self.publish(target, staged, "monday")
             check(told["changed"] is (number == 0), f"publication {number + 1} told changed={told['changed']}")
+            json.dumps(told)  # it is what `commit` returns
             check_rows(self.read(), make_rows(0, 25), f"published {number + 1} times")
 
     def test_a_run_that_is_killed_between_any_two_steps_and_tried_again_is_in_the_table_once(

@@ -21,16 +21,22 @@ def test_a_sink_comes_from_all_sources_before_it(tmp_path: Path) -> None:
     assert sources_of(run.plan, "orders") == {("file", "/lake/orders")}
 
 
-def test_a_table_is_in_the_namespace_of_its_catalog(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [("lake.sales.orders", ("lake", "sales.orders")), ("s3://lake/db.v1/orders", ("s3://lake", "db.v1/orders"))],
+)
+def test_a_table_is_in_the_namespace_of_its_catalog_or_where_its_path_leads(
+    tmp_path: Path, name: str, dataset: tuple[str, str]
+) -> None:
     plan = revenue_run(tmp_path).plan
-    table = PinnedTable("lake.sales.orders", "snapshot 7", "parquet", "{}", 1, 10, 1, 10)
+    table = PinnedTable(name, "snapshot 7", "parquet", "{}", 1, 10, 1, 10)
     (source,) = plan.region("orders").sources
     regions = [
         replace(region, sources=(replace(source, files=None, table=table),)) if region.name == "orders" else region
         for region in plan.regions
     ]
     found = sources_of(replace(plan, regions=tuple(regions)), "by_region")
-    assert found == {("lake", "sales.orders"), ("file", "/lake/customers")}
+    assert found == {dataset, ("file", "/lake/customers")}
 
 
 def test_rows_and_bytes_of_a_sink_are_those_of_all_subtasks(tmp_path: Path) -> None:
