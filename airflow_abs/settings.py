@@ -41,6 +41,7 @@ DEFAULTS: dict[str, str] = {
     "resource_timeout": "300",
     "resource_stabilization": "10",
     "stall_after": "600",
+    "hot_keys": "True",
     "embedded_folder": "",
 }
 """Every option of the section with its default, as Airflow stores it."""
@@ -63,6 +64,7 @@ DESCRIPTIONS: dict[str, str] = {
     "resource_timeout": "Seconds that a subtask waits for a cluster without any slot; negative: without end.",
     "resource_stabilization": "Seconds that a run waits for the slots that plan saw before it goes on with fewer.",
     "stall_after": "Seconds without any progress on Spark after which the log of a subtask warns, again and again.",
+    "hot_keys": "Look for the key behind a hot subpartition; its value is then in the exchange, the log and the page.",
     "embedded_folder": "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
 }
 
@@ -90,12 +92,13 @@ class JobSettings:
     resource_timeout: float
     resource_stabilization: float
     stall_after: float
+    hot_keys: bool
 
     def options(self) -> dict[str, Any]:
         """The part that decides, as the plan stores it."""
         names = (
             "target_bytes", "most_waves", "min_parallelism", "max_parallelism", "default_source_parallelism",
-            "strategy", "slots", "durability", "failures_per_run", "failures_per_day", "local_bytes",
+            "strategy", "slots", "durability", "failures_per_run", "failures_per_day", "local_bytes", "hot_keys",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -132,6 +135,7 @@ def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
         resource_timeout=_seconds("resource_timeout", values["resource_timeout"]),
         resource_stabilization=_seconds("resource_stabilization", values["resource_stabilization"]),
         stall_after=_seconds("stall_after", values["stall_after"]),
+        hot_keys=_flag(values["hot_keys"]),
     )
     _check(settings)
     return settings

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,31 +54,12 @@ CHROMIUM_FLAGS = (
     "--no-proxy-server",
 )
 NOT_TESTED = "not tested: "
-SERVICES = "tests/services/"
-LONGEST = ("tests/proof/test_corpus.py", SERVICES, "tests/testbed/", "tests/proof/")
-"""Of two processes each begins with minutes of work, so that none ends minutes after the other."""
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of two processes each takes a whole file, and the one that takes a file of `services` all of them: they share
-    Airflow's services. (xdist's own groups have no effect with pytest 9.2: `nodeid` cannot be set any more.)"""
-    from xdist.scheduler import LoadFileScheduling
-
-    class FilesOrServices(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return SERVICES if nodeid.startswith(SERVICES) else str(super()._split_scope(nodeid))
-
-    return FilesOrServices(config, log) if config.option.dist == "loadfile" else None
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, if there are several processes. Skip what this host lacks a program for; not
-    without Java: what needs one says itself where it looked."""
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Skip what this host lacks a program for. Not without Java: what needs one says itself where it looked."""
     from testbed.host import JAVA, NEEDS, find_missing
 
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: next((at for at, name in enumerate(LONGEST) if item.nodeid.startswith(name)), 9))
     missing = find_missing([need for need in NEEDS if need.marker != JAVA])
     reasons = {each.need.marker: each.reason for each in missing}
     for item in items:

@@ -141,6 +141,10 @@ class JobFolder:
     def decision_path(self, region: str) -> ExchangePath:
         return self.region_path(region) / "decision.json"
 
+    def hot_key_path(self, region: str) -> ExchangePath:
+        """The most frequent key of its hottest subpartition."""
+        return self.region_path(region) / "hot-key.json"
+
     def index_path(self, region: str) -> ExchangePath:
         """The manifests of its producers in one file."""
         return self.region_path(region) / "inputs.json"

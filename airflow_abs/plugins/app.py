@@ -18,9 +18,11 @@ HISTORY = 30
 
 def build_app() -> FastAPI:
     """The application; imports of Airflow's internals happen here, so at the first request."""
-    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
     from airflow.api_fastapi.common.db.common import SessionDep
-    from airflow.api_fastapi.core_api.security import requires_access_dag
+    from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+    from airflow.models.dag import DagModel
 
     from airflow_abs.hooks.storage import open_path
     from airflow_abs.plugins import airflow_runs
@@ -45,16 +47,25 @@ def build_app() -> FastAPI:
 
     run_dependency = Annotated[airflow_runs.RunFacts, Depends(find_run)]
 
+    def may_clear(run: run_dependency, user: GetUserDep) -> bool:
+        """Whether to offer it; Airflow's API, which clears, asks the same again."""
+        details = DagDetails(id=run.dag_id, team_name=DagModel.get_team_name(run.dag_id))
+        return get_auth_manager().is_authorized_dag(
+            method="PUT", access_entity=DagAccessEntity.TASK_INSTANCE, details=details, user=user
+        )
+
     @app.get("/plan", dependencies=allowed, response_class=HTMLResponse)
     def plan(run: run_dependency) -> HTMLResponse:
         return plan_page()
 
     @app.get("/api/run", dependencies=allowed)
-    def read_run(run: run_dependency, session: SessionDep) -> JSONResponse:
+    def read_run(
+        run: run_dependency, session: SessionDep, clearable: Annotated[bool, Depends(may_clear)]
+    ) -> JSONResponse:
         tasks = airflow_runs.find_tasks(session, run.dag_id, run.run_id)
         jobs = airflow_runs.find_jobs(session, run.dag_id, [run.run_id])[run.run_id]
         upstream = airflow_runs.find_upstream(session, run.dag_id)
-        return _uncached(reader.read_run(run, jobs, tasks, upstream))
+        return _uncached({**reader.read_run(run, jobs, tasks, upstream), "may_clear": clearable})
 
     @app.get("/api/history", dependencies=allowed)
     def read_history(run: run_dependency, session: SessionDep) -> JSONResponse:

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from fastapi.responses import HTMLResponse
 
-_STYLES = ("style.css",)
+_STYLES = ("style.css", "repair/repair.css")
 _SCRIPTS = (
     "theme.js",
     "dom.js",
@@ -18,6 +18,7 @@ _SCRIPTS = (
     "timeline.js",
     "strip.js",
     "history.js",
+    "repair/repair.js",
     "region.js",
     "main.js",
 )

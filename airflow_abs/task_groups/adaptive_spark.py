@@ -56,6 +56,8 @@ class AdaptiveSparkJob(TaskGroup):
         resource_stabilization: seconds that a run waits there for the slots that it was planned for, before it goes on
             with fewer.
         stall_after: seconds without any progress on Spark after which the log of a subtask warns.
+        hot_keys: look for the key behind a hot subpartition: its value is told in the log, by ``explain`` and on the
+            page, and kept in the exchange.
         spark_conf: Spark's session settings in `plan` and in all subtasks, such as
             ``{"spark.sql.ansi.enabled": False}``.
         py_files: Python code that functions of transforms import on Spark: .py, .zip and .whl files by path, if that is
@@ -90,6 +92,7 @@ class AdaptiveSparkJob(TaskGroup):
         resource_timeout: float | None = None,
         resource_stabilization: float | None = None,
         stall_after: float | None = None,
+        hot_keys: bool | None = None,
         restart_strategy: RestartStrategy | None = None,
         spark_conf: Mapping[str, Any] | None = None,
         py_files: Sequence[str] = (),
@@ -121,6 +124,7 @@ class AdaptiveSparkJob(TaskGroup):
                 "resource_timeout": resource_timeout,
                 "resource_stabilization": resource_stabilization,
                 "stall_after": stall_after,
+                "hot_keys": hot_keys,
             }
         )
         self._vertices: list[AdaptiveSparkOperator] = []

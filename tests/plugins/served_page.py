@@ -39,7 +39,10 @@ def instances(
 class Served:
     """The page and the two documents at a port of their own."""
 
-    def __init__(self, told: dict[str, Any], history: list[Any], log: str | None = None) -> None:
+    def __init__(
+        self, told: dict[str, Any], history: list[Any], log: str | None = None, cleared: list[Any] | None = None
+    ) -> None:
+        """`log` and `cleared` are what Airflow's API would answer: the text of an error, and task instances."""
         import uvicorn
         from fastapi import FastAPI
         from fastapi.responses import JSONResponse
@@ -51,6 +54,8 @@ class Served:
         if log is not None:
             content = {"content": [{"event": "began"}, {"event": log, "level": "error"}]}
             app.get("/api/v2/dags/{rest:path}")(lambda: JSONResponse(content))
+        if cleared is not None:
+            app.post("/api/v2/dags/{rest:path}")(lambda: JSONResponse({"task_instances": cleared}))
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.hot_key import HotKey
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.results.hot_key import write_hot_key
 from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
 from airflow_abs.plugins.run_reader import RunReader
@@ -38,15 +41,16 @@ _EDGES = (
 )
 
 
-def sizes(region: str, index: int, subpartition: int) -> int:
-    """Subpartition 5 is hot where customers meet."""
+def sizes(region: str, index: int, subpartition: int, times: int = 7) -> int:
+    """Subpartition 5 is above the others where customers meet."""
     base = {"orders": 1000, "items": 1300}.get(region, 600) * 1024
     size = base + (index * 977 + subpartition * 571) % 13 * base // 18
-    return size * 7 if subpartition == 5 and region in ("orders", "items") else size
+    return size * times if subpartition == 5 and region in ("orders", "items") else size
 
 
-def shop_run(root: Path, *, failed: int | None = None) -> RecordedRun:
-    """All of it; with `failed` a subtask of `enriched` did not commit, and nothing came after it."""
+def shop_run(root: Path, *, failed: int | None = None, hot: bool = False) -> RecordedRun:
+    """All of it; with `failed` a subtask of `enriched` did not commit, and nothing came after it; on a `hot` day one
+    customer orders far too much."""
     regions = [
         MadeRegion("orders", files=(96 * MIB,) * 5),
         MadeRegion("items", files=(120 * MIB,) * 8),
@@ -57,7 +61,7 @@ def shop_run(root: Path, *, failed: int | None = None) -> RecordedRun:
     run = RecordedRun(
         JobFolder(root, "shop", "scheduled__2026-03-14", JOB),
         regions,
-        sizes,
+        partial(sizes, times=30 if hot else 7),
         {**OPTIONS, "target_bytes": 128 * MIB, "max_parallelism": 24},
         slots=SLOTS,
         seconds=lambda region, index: _SECONDS[region] * (1 + index % 3 / 9),
@@ -88,7 +92,12 @@ def shop_run(root: Path, *, failed: int | None = None) -> RecordedRun:
     write_json(run.folder.plan_path, told)
     for region in ("orders", "items"):
         run.run(region)
-    for index in range(run.decide("enriched").parallelism):
+    parallelism = run.decide("enriched").parallelism
+    if (found := run.stored["enriched"].hottest) is not None:
+        place = (found.input, found.subpartition, found.bytes, found.median)
+        key = HotKey(*place, ("customer_id",), ("4711",), 93_120, 100_000)
+        write_hot_key(run.folder, "enriched", run.stored["enriched"].digest, key)
+    for index in range(parallelism):
         if index != failed:
             run.commit("enriched", index)
     if failed is None:
@@ -140,13 +149,20 @@ def upstream(run: RecordedRun) -> dict[str, list[str]]:
 
 
 def told_of(root: Path, run: RecordedRun, failed: int | None = None) -> dict[str, Any]:
-    """What the page is told of it."""
+    """What the page is told of it; who looks at a failed one may clear it."""
     tasks = task_instances(run, failed)
     end = max(each.end for listed in tasks.values() for each in listed if each.end) + timedelta(seconds=0.3)
     facts = RunFacts(
         "shop", run.folder.run_id, "success" if failed is None else "failed", end, _moment(BEGAN - 0.9), end
     )
-    return RunReader(Path).read_run(facts, {JOB: str(root)}, tasks, upstream(run))
+    return {**RunReader(Path).read_run(facts, {JOB: str(root)}, tasks, upstream(run)), "may_clear": failed is not None}
+
+
+def cleared(failed: int) -> list[dict[str, Any]]:
+    """What Airflow would run again from this subtask of `enriched` on."""
+    after = [("enriched.run", failed), *((f"{name}.{task}", -1) for name in ("by_region", "top_customers")
+             for task in ("decide", "run", "commit")), ("release", -1)]  # fmt: skip
+    return [{"task_id": f"{JOB}.{task}", "map_index": index} for task, index in after]
 
 
 def thirty_days(told: Mapping[str, Any]) -> list[dict[str, Any]]:

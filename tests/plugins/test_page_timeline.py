@@ -23,11 +23,12 @@ def open_shop(browser: Any, tmp_path: Path) -> Iterator[Open]:
     """Open a run's page: its width, the theme, which subtask failed; gives what the page was told."""
     served: list[Served] = []
 
-    def start(width: int = 1280, theme: str = "light", failed: int | None = None) -> dict[str, Any]:
-        run = shown_run.shop_run(tmp_path, failed=failed)
+    def start(width: int = 1280, theme: str = "light", failed: int | None = None, hot: bool = False) -> dict[str, Any]:
+        run = shown_run.shop_run(tmp_path, failed=failed, hot=hot)
         told = shown_run.told_of(tmp_path, run, failed)
         log = "customer 4711 has no address" if failed is not None else None
-        served.append(Served(told, shown_run.thirty_days(told), log))
+        cleared = shown_run.cleared(failed) if failed is not None else None
+        served.append(Served(told, shown_run.thirty_days(told), log, cleared))
         address = served[-1].__enter__().partition("?")[0]
         metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 500}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -44,10 +45,10 @@ def open_shop(browser: Any, tmp_path: Path) -> Iterator[Open]:
         each.__exit__()
 
 
-def keep_picture(browser: Any, path: Path, width: int, height: int | None = None) -> None:
-    """The whole page, or its upper part."""
+def keep_picture(browser: Any, path: Path, width: int, height: int | None = None, top: float = 0) -> None:
+    """The whole page, or a part of it."""
     whole = browser.execute_script("return document.documentElement.scrollHeight")
-    clip = {"x": 0, "y": 0, "width": width, "height": min(whole, height or whole), "scale": 1}
+    clip = {"x": 0, "y": top, "width": width, "height": min(whole, height or whole), "scale": 1}
     told = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
     path.write_bytes(base64.b64decode(told["data"]))
 
@@ -155,6 +156,45 @@ def test_at_the_width_of_a_phone_the_graph_is_whole_and_nothing_scrolls_sideways
         f"return {boxes}.every((each) => each.left >= 0 && each.right <= 390 && each.bottom < 700)"
     )
     keep_picture(browser, screenshots / f"shop-phone-{theme}.png", 390)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_hot_key_is_told_on_its_card_with_what_to_do(
+    theme: str, browser: Any, open_shop: Open, screenshots: Path
+) -> None:
+    told = open_shop(theme=theme, hot=True)["jobs"][0]["regions"][2]["hot_key"]
+    (line, advice) = texts(browser, ".hot-key p")
+    assert line.startswith(
+        "Hot key: customer_id = 4711 has 93 % of the 100,000 rows of items looked at in subpartition 5,"
+    )
+    assert advice == f"What to do: {told['advice']}."
+    assert "say join='inner'" in advice
+    assert texts(browser, "[data-region=enriched] .hot-key b") == ["customer_id = 4711"]
+    box = browser.execute_script("return document.querySelector('[data-region=enriched]').getBoundingClientRect()")
+    below = browser.execute_script("return scrollY")
+    keep_picture(
+        browser, screenshots / f"shop-hot-key-{theme}.png", 1280, round(box["height"]) + 24, box["y"] + below - 12
+    )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_would_run_again_is_named_before_it_is_confirmed(
+    theme: str, browser: Any, open_shop: Open, screenshots: Path
+) -> None:
+    open_shop(theme=theme, failed=3)
+    browser.find_element("css selector", ".failure button.repair").click()
+    wait_for(browser, "document.querySelector('dialog .go:not(:disabled)')")
+    assert texts(browser, "dialog .go") == ["Run 8 task instances again"]
+    assert texts(browser, "dialog li")[0] == "enriched.run[3]"
+    assert browser.execute_script("return document.activeElement.type") == "checkbox"  # keys go to the dialog
+    browser.save_screenshot(str(screenshots / f"shop-repair-{theme}.png"))
+
+
+def test_who_may_not_clear_is_offered_nothing(browser: Any, open_shop: Open) -> None:
+    open_shop()
+    browser.find_element("css selector", "[data-region=orders] .strip").click()
+    assert texts(browser, "[data-region=orders] .chosen a") == ["Log and task instance", "Details"]
+    assert texts(browser, "button") == []
 
 
 def test_a_failed_range_is_told_first_with_its_reason(browser: Any, open_shop: Open, screenshots: Path) -> None:

@@ -32,7 +32,7 @@ SETTINGS = {
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
     "AIRFLOW_CONN_FS_DEFAULT": '{"conn_type": "fs"}',
-    # Everybody may do everything, except anything with the DAG `secret`. This tree, wherever it is.
+    # Who may do what is in `rights`. This tree, wherever it is.
     "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent / "rights"), str(Path(__file__).parents[2])]),
     "AIRFLOW__CORE__AUTH_MANAGER": "keeper_of_secrets.KeeperOfSecrets",
 }

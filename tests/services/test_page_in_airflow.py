@@ -5,26 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import duckdb
 import pytest
 from selenium.webdriver.common.keys import Keys
 
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.replayed import replay_run
-from airflow_abs.exchange.runs.run_reading import read_run
-from airflow_abs.exchange.runs.run_view import RunView
-from tests.plugins.pages import WAIT, texts, wait_for
+from tests.plugins.pages import texts, wait_for
 from tests.recorded_runs import wide_run
+from tests.services.airflow_pages import enter_tab, open_page, open_tab, recorded
 from tests.services.watched_run import StartRun, WatchedRun
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
-
-FRAME = "iframe[title='Adaptive plan']"
 
 
 def copy_run(
@@ -36,43 +34,6 @@ def copy_run(
     command = [sys.executable, "-W", "ignore", script, run.dag_id, run.run_id, run_id, str(days), *counts]
     subprocess.run(command, env=run.airflow.env, check=True)
     return WatchedRun(run.airflow, run.dag_id, run_id)
-
-
-def open_tab(browser: Any, run: WatchedRun, address: str | None = None) -> None:
-    """Open the tab in Airflow's UI and go into its frame."""
-    browser.get(run.airflow.url)
-    wait_for(browser, "document.readyState === 'complete'")
-    browser.get(address or run.plan)
-    enter_tab(browser)
-
-
-def enter_tab(browser: Any) -> None:
-    """Airflow's UI may draw the frame anew while it loads; then it is entered again."""
-    from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, StaleElementReferenceException
-
-    deadline = time.monotonic() + WAIT
-    while True:
-        browser.switch_to.default_content()
-        try:
-            browser.switch_to.frame(browser.find_element("css selector", FRAME))
-            if browser.execute_script("return document.querySelector('#page')?.getAttribute('aria-busy')") == "false":
-                return
-        except (NoSuchElementException, NoSuchFrameException, StaleElementReferenceException):
-            pass
-        assert time.monotonic() < deadline, f"the tab did not open: {browser.current_url}"
-        time.sleep(0.2)
-
-
-def open_page(browser: Any, run: WatchedRun, more: str = "") -> None:
-    """Open the page by itself, signed in."""
-    browser.get(run.airflow.url)
-    wait_for(browser, "document.cookie !== null && document.querySelector('nav, main, #root *')")
-    browser.get(run.page + more)
-    wait_for(browser, "document.querySelector('#page')?.getAttribute('aria-busy') === 'false'")
-
-
-def recorded(folder: Path, run: WatchedRun, job: str) -> RunView:
-    return read_run(JobFolder(folder / "exchange", run.dag_id, run.run_id, job))
 
 
 def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
@@ -167,9 +128,71 @@ def test_which_range_failed_why_and_how_big_is_there_when_the_tab_opens(
     browser.switch_to.default_content()
     browser.save_screenshot(str(screenshots / f"adaptive-plan-failed-{place}.png"))
     enter_tab(browser)
-    browser.find_element("css selector", ".failure .links a:last-child").click()
+    browser.find_element("css selector", ".failure .links a:last-of-type").click()
     browser.switch_to.default_content()
     wait_for(browser, f"location.pathname.endsWith('/tasks/job.work.run/mapped/{lost.index}')")
+
+
+def button(browser: Any, within: str) -> Any:
+    return browser.find_element("css selector", f"{within} button.repair")
+
+
+def test_a_failed_range_is_repaired_from_the_page_and_nothing_else_runs_again(
+    browser: Any, failed: dict[str, WatchedRun], folder: Path, days: tuple[date, ...], screenshots: Path
+) -> None:
+    """Also the other half of it: who may not clear is offered nothing, and refused if he asks all the same."""
+    hidden = failed["triggerer"]
+    open_page(browser, hidden)
+    assert texts(browser, ".failure h2")  # everything else is there
+    browser.find_element("css selector", "[data-region=work] .strip").click()
+    assert texts(browser, "button.repair") == []
+    refused = "return askToClear([arguments[0]], true, false).then(() => null, (error) => error.message)"
+    assert browser.execute_script(refused, "job.work.run").startswith("Airflow refuses (403)")
+    browser.get_log("browser")  # the browser notes the refusal itself
+
+    run = failed["worker"]
+    before = recorded(folder, run, "job").region("work")
+    (lost,) = [subtask.index for subtask in before.subtasks if subtask.attempt is None]
+    (folder / "data" / "credit").touch()  # what was wrong is put right
+    open_page(browser, run)
+    button(browser, ".failure").click()
+    wait_for(browser, "document.querySelector('dialog .go:not(:disabled)')")
+    after = ["out.commit", "out.decide", "out.run", "release", f"work.run[{lost}]"]
+    assert sorted(texts(browser, "dialog li")) == after
+    assert texts(browser, "dialog .go") == ["Run 5 task instances again"]
+    browser.save_screenshot(str(screenshots / "adaptive-plan-repair.png"))
+    browser.find_element("css selector", "dialog input").click()
+    wait_for(browser, "document.querySelectorAll('dialog li').length === 1")
+    assert texts(browser, "dialog .go") == ["Run 1 task instance again"]
+    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert browser.execute_script("return document.querySelector('dialog')") is None
+    assert run.airflow.api.run_state(run.dag_id, run.run_id) == "failed"  # nobody has confirmed anything yet
+
+    button(browser, "[data-region=work] .chosen").click()
+    wait_for(browser, "document.querySelector('dialog .go:not(:disabled)')")
+    browser.find_element("css selector", "dialog .go").click()
+    wait_for(browser, "document.querySelector('dialog') === null")
+    assert run.wait() == "success"
+    wait_for(browser, "document.querySelector('.badge').textContent === 'success'")
+    labels = browser.execute_script(
+        "return [...document.querySelectorAll('[data-region=work] .cell')].map((each) => each.ariaLabel)"
+    )
+    states = [label.partition(": ")[2].partition(",")[0] for label in labels]
+    assert states == ["done after a retry" if index == lost else "done" for index in range(len(labels))]
+    repaired = recorded(folder, run, "job").region("work")
+    others = [(each, again) for each, again in zip(before.subtasks, repaired.subtasks, strict=True) if each.attempt]
+    assert all(each == again for each, again in others)  # to the second on which they began
+    tries = run.airflow.api.task_instances(run.dag_id, run.run_id)
+    again = {(each.task_id, each.map_index) for each in tries if each.try_number > 1}
+    assert {task for task, _ in again} <= {"job.work.run", "job.release"}
+    assert {index for task, index in again if task == "job.work.run"} == {lost}
+    read, written = (f"'{folder}/{where}/ds={days[2]}/*.parquet'" for where in ("data/orders", "mart/refusing"))
+    columns = "order_id, customer_id, amount"
+    differs = f"SELECT {columns} FROM {read} EXCEPT ALL SELECT {columns} FROM {written}"
+    assert duckdb.sql(differs).fetchall() == []
+    assert duckdb.sql(f"SELECT (SELECT count(*) FROM {read}) = (SELECT count(*) FROM {written})").fetchall() == [
+        (True,)
+    ]
 
 
 def test_a_task_instance_links_to_its_own_subtask(browser: Any, finished: WatchedRun) -> None:

@@ -85,7 +85,7 @@ def _describe_region(region: RegionView, *, every_subtask: bool) -> list[Block]:
     keys = {edge.name: f", by {', '.join(edge.keys)}" for edge in declared}
     blocks += [f"  {entry}{keys.get(entry.name, '')}" for entry in decision.inputs]
     blocks += [f"  writes {sink.label}" for sink in region.planned.sinks]
-    blocks += [*_expected(region), *_prediction(region), *_skew(region)]
+    blocks += [*_expected(region), *_prediction(region), *_skew(region), *_hot_key(region)]
     shown = region.subtasks if every_subtask else region.subtasks[:SHOWN_SUBTASKS]
     blocks.append(Table(_SUBTASK_COLUMNS, [_subtask_row(subtask) for subtask in shown]))
     if hidden := len(region.subtasks) - len(shown):
@@ -134,6 +134,12 @@ def _skew(region: RegionView) -> list[str]:
         return []
     size = format_bytes(sizes[largest])
     return [f"  skew: subpartition {largest} holds {size}, {over:.1f} times the mean of the {len(held)} that hold any"]
+
+
+def _hot_key(region: RegionView) -> list[str]:
+    if region.hot_key is None:
+        return []
+    return [f"  hot key: {region.hot_key.describe()}", f"    {region.hot_key_advice}"]
 
 
 def _durability(region: RegionView) -> list[str]:

@@ -15,7 +15,7 @@ subtask with others is ours: then what a subtask reads of an input is one rectan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_abs.core.checks import check_sizes
@@ -38,6 +38,32 @@ class HotPart:
     input: str
     producers: IndexRange
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HotSubpartition:
+    """One that is hot in an input, and its bytes; `median` is that of the input's subpartitions which hold any."""
+
+    input: str
+    subpartition: int
+    bytes: int
+    median: int
+
+
+def find_hottest(bytes_by_input: Mapping[str, Sequence[int]], target_bytes: int) -> HotSubpartition | None:
+    """The largest hot subpartition of all inputs, whether or not it may be distributed; None if none is hot.
+
+    Empty subpartitions do not count here: a few keys that leave most subpartitions empty are not hot for that.
+    """
+    found = []
+    for name, sizes in bytes_by_input.items():
+        held = [size for size in sizes if size]
+        if not held:
+            continue
+        median, largest = compute_median(held), max(held)
+        if largest > compute_hot_threshold(median, at_least=target_bytes):
+            found.append(HotSubpartition(name, list(sizes).index(largest), largest, median))
+    return max(found, key=lambda each: each.bytes, default=None)
 
 
 def compute_median(sizes: Sequence[int]) -> int:

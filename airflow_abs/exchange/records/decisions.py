@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from airflow_abs.core.decide.hot_subpartitions import HotSubpartition, find_hottest
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, SourceInput
 from airflow_abs.exchange.paths import JobFolder
@@ -55,6 +56,12 @@ class StoredDecision:
         """
         chosen = {name: value for name, value in self.to_json().items() if not name.startswith("measured")}
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def hottest(self) -> HotSubpartition | None:
+        """Of all inputs that are read by hash."""
+        sizes = {each.name: self.measured.get(each.name, ()) for each in self.decision.inputs if each.kind == "hash"}
+        return find_hottest(sizes, self.decision.options.target_bytes)
 
     def files_of(self, index: int, source: str) -> list[SourceFile]:
         """The files that one subtask reads from one source."""

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_abs.core.decide.file_ranges import locate_files
-from airflow_abs.core.decide.hot_subpartitions import HotPart
+from airflow_abs.core.decide.hot_subpartitions import HotPart, HotSubpartition
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.exchange.errors import MissingFileError, StaleManifestError
 from airflow_abs.exchange.paths import JobFolder
@@ -78,7 +78,7 @@ class Slice:
     None if there are none; those in `left_out` are hot ones that others read, and with a `hot_part` it reads what some
     producers wrote of one. `files` are by source, `rescaled` by rescale input; one of which it reads nothing is not in
     it. `producers` are the numbers of subtasks of the regions before it, `producer_decisions` the digests of the
-    decisions that mapped those.
+    decisions that mapped those. One subtask has the region's `hottest` subpartition, which it reads, to look into.
     """
 
     decision: str
@@ -93,6 +93,7 @@ class Slice:
     rescaled: Mapping[str, RescaledFiles] = field(default_factory=dict)
     producers: Mapping[str, Subtasks] = field(default_factory=dict)
     producer_decisions: Mapping[str, str] = field(default_factory=dict)
+    hottest: HotSubpartition | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -131,8 +132,8 @@ class Slice:
 
 def cut_slices(stored: StoredDecision) -> list[Slice]:
     """What each subtask reads, in order."""
-    digest = stored.digest
-    return [_cut(stored, digest, index) for index in range(stored.decision.parallelism)]
+    digest, looks = stored.digest, _choose_looker(stored)
+    return [_cut(stored, digest, index, looks) for index in range(stored.decision.parallelism)]
 
 
 def write_slices(folder: JobFolder, region: str, slices: Sequence[Slice]) -> None:
@@ -156,7 +157,7 @@ def read_slice(folder: JobFolder, planned: PlannedRegion, index: int, *, decisio
         path = folder.decision_path(planned.name)
         stored, of = read_decision_and_digest(folder, planned.name)
         stored.check_fits(planned, str(locate(path)))
-        found = _cut(stored, of, min(index, stored.decision.parallelism - 1))
+        found = _cut(stored, of, min(index, stored.decision.parallelism - 1), _choose_looker(stored))
     where = str(locate(path))
     if found.decision != decision:
         raise StaleManifestError(
@@ -170,7 +171,7 @@ def read_slice(folder: JobFolder, planned: PlannedRegion, index: int, *, decisio
     return found
 
 
-def _cut(stored: StoredDecision, digest: str, index: int) -> Slice:
+def _cut(stored: StoredDecision, digest: str, index: int, looks: Mapping[int, HotSubpartition]) -> Slice:
     own, hot = stored.decision.subtasks[index], stored.decision.hot_subpartitions
     return Slice(
         decision=digest,
@@ -188,4 +189,19 @@ def _cut(stored: StoredDecision, digest: str, index: int) -> Slice:
         },
         producers=stored.producers,
         producer_decisions=stored.producer_decisions,
+        hottest=looks.get(index),
     )
+
+
+def _choose_looker(stored: StoredDecision) -> dict[int, HotSubpartition]:
+    """The hottest subpartition by the first subtask that reads it, or a part of it; {} if none is hot."""
+    hottest = stored.hottest
+    if hottest is None:
+        return {}
+    number, shared = hottest.subpartition, hottest.subpartition in stored.decision.hot_subpartitions
+    reads = (
+        each.index
+        for each in stored.decision.subtasks
+        if number in (each.subpartitions or ()) and (each.hot_part is not None) is shared
+    )
+    return {next(reads): hottest}

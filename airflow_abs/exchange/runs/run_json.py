@@ -56,9 +56,18 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "problems": list(region.problems),
         "strange": list(region.strange),
         "durability": list(map(str, region.planned_edges)),
+        "hot_key": _hot_key_to_json(region),
         "took": region.took,
         "predicted": asdict(region.predicted) if region.predicted else None,
     }
+
+
+def _hot_key_to_json(region: RegionView) -> dict[str, Any] | None:
+    found = region.hot_key
+    if found is None:
+        return None
+    told = {"key": found.key, "told": found.describe(), "advice": region.hot_key_advice}
+    return {**asdict(found), "share": round(found.share, 3), **told}
 
 
 def _subtask_to_json(subtask: SubtaskView) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifest
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, read_plan
 from airflow_abs.exchange.results.audit import find_verdicts
+from airflow_abs.exchange.results.hot_key import read_hot_key
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
 from airflow_abs.exchange.storage.locations import locate
 
@@ -104,6 +105,7 @@ def _read_region(
         manifests=manifests,
         bytes_by_subpartition=_decided_from(planned, stored),
         strange=plan.strange_sources(stored.decision),
+        hot_key=read_hot_key(folder, planned.name, stored.digest) if stored.hottest else None,
         verdicts=_read_verdicts(folder, planned, current, problems, is_done=len(current) == count),
         problems=tuple(problems),
     )

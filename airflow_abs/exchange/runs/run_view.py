@@ -16,6 +16,7 @@ from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.durability.prediction import Prediction
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.expect.verdicts import Verdict
+from airflow_abs.core.hot_key import HotKey
 from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
@@ -96,7 +97,7 @@ class RegionView:
     `verdicts` are what came of its expectations, as far as subtasks have committed. `planned_edges` says of the edges
     to its vertices why they are written, or kept inside Spark, `predicted` is what `plan` said of it. `declared` are
     the declared regions that run as this one, which is the last of them. `rows_read` are those of its inputs by result,
-    where the whole producer has committed.
+    where the whole producer has committed. `hot_key` is the one behind its hottest subpartition, if that was seen.
     """
 
     planned: PlannedRegion
@@ -111,6 +112,15 @@ class RegionView:
     predicted: Prediction | None = None
     declared: tuple[str, ...] = ()
     rows_read: Mapping[str, int] = field(default_factory=dict)
+    hot_key: HotKey | None = None
+
+    @property
+    def hot_key_advice(self) -> str | None:
+        """What to do about it."""
+        if self.hot_key is None or self.decision is None:
+            return None
+        shared = self.hot_key.subpartition in self.decision.hot_subpartitions
+        return self.hot_key.advise(shared=shared, splittable=self.hot_key.input in self.planned.splittable)
 
     @property
     def expectations(self) -> tuple[tuple[str, Expectation], ...]:

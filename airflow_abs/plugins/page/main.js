@@ -3,7 +3,7 @@
 const LIVE_SECONDS = 3;
 const FOLLOWED = 6; // running subtasks whose logs are read for their progress, at a time
 const page = document.getElementById("page");
-const memory = { chosen: new Map(), progress: new Map(), reasons: new Map(), cards: new Map(), told: "" };
+const memory = { chosen: new Map(), progress: new Map(), reasons: new Map(), cards: new Map(), told: "", mayClear: false, released: false, onlyJob: null };
 let timer = null, failures = 0, first = true;
 
 async function fetchJson(what) {
@@ -32,6 +32,9 @@ async function refresh() {
 
 function show(run) {
   document.getElementById("notice")?.remove();
+  memory.mayClear = run.may_clear === true;
+  memory.released = run.state === "success";
+  memory.onlyJob = run.jobs.length === 1 ? run.jobs[0].job : null;
   for (const [number, job] of run.jobs.entries()) (job.regions ?? []).forEach((region, position) => { region.id = `${number}-${position}`; });
   if (first) {
     page.replaceChildren(h("header", { id: "top" }), h("div", { id: "failures" }), h("div", { id: "graphs" }), h("div", { id: "times" }), h("div", { id: "regions" }), h("div", { id: "past" }));
@@ -127,17 +130,17 @@ function failuresOf(run) {
       const who = failed.length === 1 ? `subtask ${one.index}` : `${failed.length} of ${subtasks.length} subtasks`;
       const share = percent(one.bytes, sum(subtasks.map((each) => each.bytes)));
       return [{ title: `${region.title}: ${who} failed`, region: region.id, task: `${job.job}.${region.name}.run`, index: one.index, attempt: one.instance.try,
-        told: `${failed.length > 1 ? `The first is subtask ${one.index}: it` : "It"} read ${range}, ${bytes(one.bytes)}, ${share} of what ${region.title} reads.` }];
+        tasks: failed.map((each) => [`${job.job}.${region.name}.run`, each.index]), told: `${failed.length > 1 ? `The first is subtask ${one.index}: it` : "It"} read ${range}, ${bytes(one.bytes)}, ${share} of what ${region.title} reads.` }];
     }),
     ...Object.entries(job.tasks).filter(([, task]) => task.state === "failed").map(([name, task]) =>
-      ({ title: `${name} failed`, region: null, task: `${job.job}.${name}`, index: -1, attempt: task.try, told: null })),
+      ({ title: `${name} failed`, region: null, task: `${job.job}.${name}`, index: -1, attempt: task.try, tasks: [`${job.job}.${name}`], told: null })),
   ]);
 }
-function drawFailure({ title, told, region, task, index, attempt }) {
+function drawFailure({ title, told, region, task, index, attempt, tasks }) {
   return h("section", { class: "failure", role: "alert" }, h("h2", null, title), told && h("p", null, told), drawReason(memory, task, index, attempt),
     h("p", { class: "links" },
       region && h("a", { href: `#region-${region}`, onclick: (event) => { event.preventDefault(); chooseSubtask(region, index); } }, "Show it below"), " ",
-      link(taskAddress(task, index), null, "Open its log")));
+      link(taskAddress(task, index), null, "Open its log"), " ", repairButton(title.replace(/ failed$/, ""), tasks)));
 }
 
 function drawMissing(run, job) {

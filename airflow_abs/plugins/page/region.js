@@ -9,7 +9,7 @@ function drawRegion(job, region, memory) {
   card.append(h("header", null, h("h3", { id: `title-${region.id}` }, title),
     h("span", { class: "fan-out" }, region.parallelism === null ? "?" : count(region.parallelism, "subtask"))));
   card.append(h("p", { class: "reason" }, region.reason ? arrow(region.reason) : "Not decided yet: the number of subtasks follows from the bytes that the steps before it write."));
-  card.append(chips(job, region, subtasks), facts(region, subtasks));
+  card.append(chips(job, region, subtasks), drawHotKey(region) ?? "", facts(region, subtasks));
   for (const problem of region.problems) card.append(h("p", { class: "problem", role: "alert" }, `Cannot be read: ${problem}`));
   const detail = h("div", { class: "detail", "aria-live": "polite" });
   const failed = subtasks.findIndex((each) => each.state === "failed");
@@ -54,6 +54,15 @@ function chips(job, region, subtasks) {
     told.push(h("span", { class: `chip ${holds ? "" : "warn"}`, title: `${each.vertex} expects ${each.what}` }, `${holds ? "✓" : "⚠"} ${each.name}: ${each.outcome}, ${each.found}`));
   }
   return h("div", { class: "chips" }, ...told);
+}
+
+// Which key makes a subpartition hot, and what can be done about it.
+function drawHotKey({ hot_key: hot }) {
+  if (!hot) return null;
+  const times = number(Math.round(hot.bytes / Math.max(1, hot.median)));
+  return h("section", { class: "hot-key", "aria-label": "Hot key" },
+    h("p", null, "Hot key: ", h("b", null, hot.key), ` has ${percent(hot.rows, hot.rows_seen)} of the ${number(hot.rows_seen)} rows of ${hot.input.split(".").pop()} looked at in subpartition ${hot.subpartition}, which holds ${bytes(hot.bytes)} of them, ${times} times the median.`),
+    h("p", null, `What to do: ${hot.advice}.`));
 }
 
 function hottest(sizes) {
@@ -104,7 +113,8 @@ function drawDetail(job, region, subtask, subtasks, memory) {
   const detail = h("div", { class: `chosen ${subtask.state}` }, h("h4", null, h("span", { class: `swatch fill-${subtask.state}` }), `Subtask ${subtask.index} of ${subtasks.length}: ${STATES[subtask.state]}`),
     h("dl", null, ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
     subtask.instance && h("p", { class: "links" }, link(taskAddress(task, subtask.index), null, "Log and task instance"), " ",
-      link(taskAddress(task, subtask.index, "/details"), null, "Details")));
+      link(taskAddress(task, subtask.index, "/details"), null, "Details"), " ",
+      ENDED.has(subtask.state) && repairButton(`${region.title}, subtask ${subtask.index}`, [[task, subtask.index]])));
   // While it waits for a retry, its log so far is that of the try before.
   if (subtask.state === "failed") detail.append(drawReason(memory, task, subtask.index, tries));
   if (subtask.state === "retrying") detail.append(drawReason(memory, task, subtask.index, Math.max(1, tries - 1)));

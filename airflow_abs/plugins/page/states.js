@@ -5,6 +5,7 @@ const STATES = {
   recomputed: "recomputed", failed: "failed", skipped: "not run",
 };
 const SHARES = ["done", "retried", "recomputed", "running", "retrying", "failed", "skipped", "waiting"];
+const ENDED = new Set(["done", "retried", "recomputed", "failed"]);
 const RESTARTS = 1000; // an attempt above this number repeated one inside the same try
 const BY_AIRFLOW = {
   running: "running", deferred: "running", restarting: "retrying", up_for_retry: "retrying",

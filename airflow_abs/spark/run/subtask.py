@@ -35,6 +35,7 @@ from airflow_abs.spark.errors import (
     UnsplittableMemoryError,
     UserCodeError,
 )
+from airflow_abs.spark.hot_keys.search import searching_hot_key
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
 from airflow_abs.spark.run.claims import interrupt_recoveries
 from airflow_abs.spark.run.execution import ProgressListener
@@ -161,6 +162,10 @@ class _TryRun:
         self.spec = await asyncio.to_thread(SubtaskSpec.load, self.folder, self.attempt, self.memory_failures)
         if self.memory_failures:
             log.warning(self._describe_split(self.spec))
+        async with searching_hot_key(self.connection, self.spec, self.attempt):
+            return await self._to_manifest(waited, spent, started)
+
+    async def _to_manifest(self, waited: float | None, spent: float, started: float) -> Manifest:
         if self.is_adopted:
             log.info("the try before ended without a word; going on with attempt %d", self.record.attempt)
             written = await self._run_adopted()

@@ -158,6 +158,7 @@ def test_of_twenty_vertices_of_128_subtasks_every_file_is_read_once(
         "plan.json": 1,
         "decision.json": 20,
         "manifest.json": 20 * 128,
+        "hot-key.json": 19,  # of those that read a hot subpartition
     }
     assert len(set(read)) == len(read)
 

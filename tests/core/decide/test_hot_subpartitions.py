@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_abs.core.decide.hot_subpartitions import HotSubpartition, find_hottest
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions
@@ -107,3 +108,16 @@ def test_every_pair_of_rows_meets_once(joined: bool, data: st.DataObject) -> Non
     expected = {(one, other, n): 1 for one in range(len(left)) for other in range(len(right)) for n in held}
     assert {key: times for key, times in pairs.items() if key[2] in held} == expected
     assert decision.parallelism <= 16
+
+
+def test_the_hottest_of_all_inputs_is_found_whether_or_not_it_may_be_distributed() -> None:
+    # Medians of what holds anything: 20 and 10; hot is above four times that, and above the target.
+    found = find_hottest({"left": [20, 0, 500, 20, 20], "right": [10, 10, 0, 10, 700]}, target_bytes=100)
+    assert found == HotSubpartition("right", 4, 700, 10)
+    assert find_hottest({"left": [20, 0, 500, 20, 20]}, target_bytes=500) is None
+
+
+def test_a_few_keys_that_leave_most_subpartitions_empty_are_not_hot() -> None:
+    assert find_hottest({"left": [0] * 100 + [900, 1000, 950]}, target_bytes=100) is None
+    assert find_hottest({"left": [0, 900, 0]}, target_bytes=100) is None
+    assert find_hottest({"left": [0, 0], "right": []}, target_bytes=100) is None

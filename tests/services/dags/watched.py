@@ -1,6 +1,7 @@
 """Jobs to be looked at: one that takes its time, two that fail in a single subtask, one that nobody may see.
 
-Of the two that fail one does so in its worker, the other after it was handed over to the triggerer.
+Of the two that fail one does so in its worker, until somebody gives its customer credit; the other after it was handed
+over to the triggerer.
 """
 
 from __future__ import annotations
@@ -43,9 +44,21 @@ def refuse(orders: DataFrame) -> DataFrame:
     return orders.withColumn("limit", sf.when(sf.col("customer_id") == 13, refused).otherwise(sf.col("amount")))
 
 
+def refuse_without_credit(orders: DataFrame) -> DataFrame:
+    def check(batches):  # type: ignore[no-untyped-def]
+        from pathlib import Path
+
+        for batch in batches:
+            if 13 in set(batch["customer_id"]) and not Path(LAKE, "credit").exists():
+                raise ValueError("customer 13 has no credit line")
+            yield batch
+
+    return orders.mapInPandas(check, orders.schema)
+
+
 for name, transform, defer_after in (
     ("napping", nap, 10.0),
-    ("refusing", refuse, 60.0),
+    ("refusing", refuse_without_credit, 60.0),
     ("refusing_late", refuse, 0.2),
     ("secret", keep, 10.0),
 ):
