@@ -23,6 +23,7 @@ _EXAMPLES = """examples:
   airflow-abs explain dags/daily_revenue.py          its graph, before anything ran
   airflow-abs replay daily_revenue --exchange ... --target-bytes 256MB     decide it again, offline
   airflow-abs simulate daily_revenue --exchange ... --factor 100          what a larger day would be
+  airflow-abs stream status s3://mart/checkpoints/clicks                  what a stream does, and did
   airflow-abs gc --older-than 7d --dry-run           what old runs have left in the exchange
 """
 
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_generate(commands)
     _add_server(commands)
     _add_gc(commands)
+    _add_stream(commands)
     add_run_commands(commands)
     return parser
 
@@ -111,6 +113,28 @@ def _add_gc(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     gc.set_defaults(run=_gc)
 
 
+def _add_stream(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    stream = commands.add_parser(
+        "stream",
+        help="look at a stream, or end it",
+        description="`status` tells what a stream does and did, from the record beside its checkpoint. `drain` ends it "
+        "after the batch that is under way, and its task succeeds; `stop` ends it at once, and its task fails without "
+        "a retry. Both can go on from the checkpoint later. Whoever may write to the checkpoint's folder may ask.",
+    )
+    stream.add_argument("action", choices=["status", "drain", "stop"])
+    stream.add_argument("checkpoint", metavar="CHECKPOINT", help="folder or URI: `checkpoint=` of the stream")
+    stream.add_argument("--json", action="store_true", help="print the status as JSON")
+    stream.add_argument("--all", action="store_true", help="show all that is remembered, not only the last ten of each")
+    stream.add_argument(
+        "--wait",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="for its end, after `drain` or `stop`; 0 for not at all (default: %(default)s)",
+    )
+    stream.set_defaults(run=_stream)
+
+
 def _generate(options: argparse.Namespace) -> int:
     from airflow_abs.cli.output.terminal import Terminal
     from airflow_abs.demo.generate import DataSpec, generate
@@ -141,6 +165,14 @@ def _gc(options: argparse.Namespace) -> int:
     from airflow_abs.cli.commands.gc import collect_garbage, parse_duration
 
     return collect_garbage(options.exchange, parse_duration(options.older_than), dry_run=options.dry_run)
+
+
+def _stream(options: argparse.Namespace) -> int:
+    from airflow_abs.cli.commands.stream import end_stream, show_stream
+
+    if options.action == "status":
+        return show_stream(options.checkpoint, as_json=options.json, everything=options.all)
+    return end_stream(options.checkpoint, options.action, options.wait)
 
 
 if __name__ == "__main__":

@@ -39,9 +39,9 @@ def find_exchange(given: str | None) -> ExchangePath | None:
     return open_uri(uri) if uri else None
 
 
-def open_uri(uri: str) -> ExchangePath:
+def open_uri(uri: str, what: str = "exchange") -> ExchangePath:
     """A local path, a `file:` URI, or another one; with the connection that it names (``s3://conn_id@bucket``), as
-    tasks open it.
+    tasks open it. `what` it is stands in the error.
 
     Raises:
         ValueError: there is no driver for it, or no such connection.
@@ -62,9 +62,7 @@ def open_uri(uri: str) -> ExchangePath:
             if conn_id
             else "install the driver, and give credentials as the storage's own tools take them"
         )
-        raise ValueError(
-            f"exchange {uri}: cannot be opened here ({type(error).__name__}: {error}); {advice}"
-        ) from error
+        raise ValueError(f"{what} {uri}: cannot be opened here ({type(error).__name__}: {error}); {advice}") from error
     return path
 
 

@@ -48,6 +48,26 @@ class Holder:
     slots: Count = 0
 
 
+def read_holder(checkpoint: ExchangePath) -> Holder | None:
+    """Who holds a checkpoint, or did last; None if nobody ever did.
+
+    Raises:
+        ExchangeError: see `NumberedLog.read`.
+    """
+    return _read(NumberedLog(locate(checkpoint / _FOLDER), f"checkpoint {checkpoint}"))[1]
+
+
+def _read(log: NumberedLog) -> tuple[int, Holder | None]:
+    found = log.read()
+    if found is None:
+        return 0, None
+    number, content = found
+    where = str(log.place(number))
+    return number, as_record(
+        decode_json(content, where=where), Holder, where=where, required=("session_id", "server", "until")
+    )
+
+
 class CheckpointLease:
     """One process' hold on one checkpoint.
 
@@ -93,12 +113,12 @@ class CheckpointLease:
             CheckpointHeldError: somebody else holds it.
             ExchangeError: see `NumberedLog.read`.
         """
-        number, before = self._read()
+        number, before = _read(self._log)
         if before is not None and before.owner != self._holder.owner and before.until >= self._now():
             raise self._held(before)
         left = before if before is not None and before.until > 0 else None
         if not self._follow(number, left):
-            raise self._held(self._read()[1])
+            raise self._held(_read(self._log)[1])
         return left
 
     def take_over(self) -> Holder | None:
@@ -109,7 +129,7 @@ class CheckpointLease:
         """
         mine = self._holder
         for _ in range(_TRIES):
-            number, before = self._read()
+            number, before = _read(self._log)
             if before is None or before.until == 0 or (before.owner, before.query) != (mine.owner, mine.query):
                 return None
             if self._follow(number, before):
@@ -140,7 +160,7 @@ class CheckpointLease:
         """
         if self._append(self._seconds):
             return
-        other = self._read()[1]
+        other = _read(self._log)[1]
         if other is None or other.owner != self._holder.owner:
             raise self._held(other)
         raise LeaseLostError(
@@ -159,16 +179,6 @@ class CheckpointLease:
         self._number += 1
         self._log.prune(self._number)
         return True
-
-    def _read(self) -> tuple[int, Holder | None]:
-        found = self._log.read()
-        if found is None:
-            return 0, None
-        number, content = found
-        where = str(self._log.place(number))
-        return number, as_record(
-            decode_json(content, where=where), Holder, where=where, required=("session_id", "server", "until")
-        )
 
     def _held(self, other: Holder | None) -> CheckpointHeldError:
         who = (

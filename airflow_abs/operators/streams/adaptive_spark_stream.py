@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
@@ -134,7 +134,7 @@ class AdaptiveSparkStream(BaseOperator):
                 raise error
             raise AirflowFailException(str(error)) from error
         if event["status"] == "CANCELED":
-            raise AirflowException(f"stream {self.task_id!r}: was given up ({event['reason']})")
+            raise AirflowFailException(f"stream {self.task_id!r}: was given up ({event['reason']})")
         raise AirflowFailException(f"stream {self.task_id!r}: {event['reason']}")
 
     def _program(self, query_name: str, checkpoint: str) -> StreamProgram:
@@ -173,6 +173,8 @@ class AdaptiveSparkStream(BaseOperator):
             resource_timeout=self.resource_timeout,
             resource_stabilization=self.resource_stabilization,
             rescale=asdict(self.rescale) if self.rescale is not None else None,
+            dag_id=instance.dag_id,
+            task_id=instance.task_id,
         )
 
 

@@ -18,6 +18,8 @@ from airflow_abs.spark.errors import OperationCancelledError, TransientSparkErro
 
 _CHUNK_BYTES = 32 * 1024
 """What gRPC's authors recommend for a message of a stream."""
+UDFS_DO_NOT_HANG = {"spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false"}
+"""A setting of every session: Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241)."""
 _NAMESPACE = uuid.UUID("5b0b3c1e-63d4-5c0c-9d0e-0a1f5c5f2a0b")
 
 

@@ -30,7 +30,7 @@ from airflow_abs.exchange.records.slices import Slice, read_slice
 from airflow_abs.exchange.results.measuring import measure_result, merge_results
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import read_bytes
-from airflow_abs.spark.connect.operations import derive_id
+from airflow_abs.spark.connect.operations import UDFS_DO_NOT_HANG, derive_id
 from airflow_abs.spark.observing import Observed, observe, template_columns
 from airflow_abs.spark.relations import (
     Relation,
@@ -138,8 +138,7 @@ class SubtaskSpec:
             cut["spark.sql.maxSinglePartitionBytes"] = "1t"
         return cut | {
             "spark.sql.shuffle.partitions": str(max(shuffle_partitions(largest), slots or 1)),
-            # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
-            "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+            **UDFS_DO_NOT_HANG,
             "spark.scheduler.pool": derive_id(self.folder.dag_id, self.folder.run_id),
             **self.region.spark_conf,
         }

@@ -14,6 +14,8 @@ from airflow_abs.exchange.sources.rate import Rate
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.spark.compile.source_schema import resolve_files
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.relations import sql_expression
+from airflow_abs.spark.stream.query import ROWS_OUT
 from airflow_abs.spark.template import find_session_bound, reads_stream
 from airflow_abs.spark.transforms.arguments import coerce_arguments
 from airflow_abs.spark.transforms.by_value import pickled_by_value
@@ -83,7 +85,11 @@ def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[st
         )
     proto = protos()
     start = proto.WriteStreamOperationStart(
-        input=relation,
+        input=proto.Relation(
+            collect_metrics=proto.CollectMetrics(
+                input=relation, name=ROWS_OUT, metrics=[sql_expression("count(1) AS rows")]
+            )
+        ),
         format=program.sink.format,
         options={**program.sink.options, "checkpointLocation": program.checkpoint},
         partitioning_column_names=program.sink.partition_by,

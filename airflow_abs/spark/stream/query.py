@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -16,12 +18,15 @@ from airflow_abs.core.streaming.failures import QueryFailure
 from airflow_abs.spark.connect.classification import classify
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import execute_operation
-from airflow_abs.spark.connect.operations import Operation, release_operation
+from airflow_abs.spark.connect.operations import UDFS_DO_NOT_HANG, Operation, release_operation
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import Cause, TransientSparkError
 
-PROGRESS_KEPT = {"spark.sql.streaming.numRecentProgressUpdates": "20"}
-"""A setting of a query's session: batches between two looks at it; Spark's own 100 are some 200 KB a look."""
+SESSION_SETTINGS = {"spark.sql.streaming.numRecentProgressUpdates": "20", **UDFS_DO_NOT_HANG}
+"""Of a query's session. It keeps so many batches between two looks at it; Spark's own 100 are some 200 KB a look."""
+
+ROWS_OUT = "airflow_abs_rows_out"
+"""Of the observed metric that counts the rows which go to the sink: not every sink of Spark's says how many it got."""
 
 _CLASSES = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
 _OFFSETS = re.compile(r"Current Available Offsets: (\{.*\})$", re.MULTILINE)
@@ -47,15 +52,29 @@ class Activity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class FilesRead:
+    """Which entries of the log of its files a batch read of a source, by the source's number; see `oldest_file`."""
+
+    source: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """A batch that was done: rows of its sources, and what its state holds since."""
+    """A batch that was done: rows of its sources and those that came of them, and what its state holds since.
+
+    `ended` is in epoch seconds, on the clock of the Spark server.
+    """
 
     batch: int
     rows: int
     seconds: float
-    rows_per_second: float
     state_rows: int
     state_bytes: int
+    ended: float = 0.0
+    rows_out: int | None = None
+    files: tuple[FilesRead, ...] = ()
 
     @staticmethod
     def from_spark(text: str) -> StreamProgress | None:
@@ -65,14 +84,42 @@ class StreamProgress:
         if "addBatch" not in found.get("durationMs", {}):
             return None
         operators = found.get("stateOperators", ())
+        sources = found.get("sources", ())
+        seconds = float(found.get("batchDuration", 0)) / 1000
         return StreamProgress(
             batch=int(found["batchId"]),
-            rows=sum(int(source.get("numInputRows") or 0) for source in found.get("sources", ())),
-            seconds=float(found.get("batchDuration", 0)) / 1000,
-            rows_per_second=float(found.get("processedRowsPerSecond") or 0.0),
+            rows=sum(int(source.get("numInputRows") or 0) for source in sources),
+            seconds=seconds,
             state_rows=sum(int(operator.get("numRowsTotal") or 0) for operator in operators),
             state_bytes=sum(int(operator.get("memoryUsedBytes") or 0) for operator in operators),
+            ended=datetime.fromisoformat(found["timestamp"]).timestamp() + seconds,
+            rows_out=_rows_out(found.get("observedMetrics", {}).get(ROWS_OUT)),
+            files=tuple(read for number, source in enumerate(sources) if (read := _files_read(number, source))),
         )
+
+
+def _rows_out(observed: object) -> int | None:
+    match observed:
+        case {"values": [int(rows)]}:
+            return rows
+    return None
+
+
+def _files_read(number: int, source: Mapping[str, Any]) -> FilesRead | None:
+    start, end = (_log_offset(source.get(name)) for name in ("startOffset", "endOffset"))
+    first = 0 if start is None else start + 1
+    return None if end is None or end < first else FilesRead(number, first, end)
+
+
+def _log_offset(offset: object) -> int | None:
+    """Of a source of files, whose offsets are objects as text; other sources have other offsets."""
+    try:
+        match json.loads(offset) if isinstance(offset, str) else None:
+            case {"logOffset": int(number)}:
+                return number
+    except ValueError:
+        pass
+    return None
 
 
 async def start_query(connection: Connection, session_id: str, plan: bytes) -> RunningQuery:
@@ -119,7 +166,7 @@ async def read_activity(connection: Connection, query: RunningQuery) -> Activity
 
 
 async def read_progress(connection: Connection, query: RunningQuery) -> list[StreamProgress]:
-    """Its last batches in order, so many as the session keeps, see `PROGRESS_KEPT`."""
+    """Its last batches in order, so many as the session keeps, see `SESSION_SETTINGS`."""
     found = (await _ask(connection, query, recent_progress=True)).recent_progress.recent_progress_json
     return [progress for each in found if (progress := StreamProgress.from_spark(each)) is not None]
 

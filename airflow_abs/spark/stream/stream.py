@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from airflow_abs.core.streaming.rescale import Rescale
 from airflow_abs.spark.connect.protocol import protos
-from airflow_abs.spark.stream.query import PROGRESS_KEPT
+from airflow_abs.spark.stream.query import SESSION_SETTINGS
 from airflow_abs.spark.template import relations_in
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -34,7 +34,7 @@ class Stream:
 
     def at(self, slots: int) -> tuple[dict[str, str], bytes]:
         """Settings of its session and the command that starts it, for so many slots."""
-        conf = {**PROGRESS_KEPT, **self.conf}
+        conf = {**SESSION_SETTINGS, **self.conf}
         if self.rescale is None:
             return conf, self.plan
         files = self.rescale.files(slots)

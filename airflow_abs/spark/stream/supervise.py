@@ -54,6 +54,10 @@ from airflow_abs.spark.stream.stream import Stream
 log = logging.getLogger(__name__)
 
 
+async def _nothing_asked(activity: Activity) -> Seen | None:
+    return None
+
+
 @dataclass(slots=True)
 class StreamRun:
     """One process' supervision of a stream.
@@ -61,8 +65,10 @@ class StreamRun:
     Args:
         connection: to the server.
         connect: gives the connection again after the server has gone, to another one if there is another by then.
-        on_progress: told every batch that was done.
+        on_progress: told every batch that was done; once more of the last ones if it was found running.
         on_held: called in a thread once the checkpoint is held, before anything is started.
+        on_change: told every change of its state.
+        attend: called at every look, and once it has ended, with what the query does; gives what somebody asks of it.
     """
 
     connection: Connection
@@ -72,6 +78,8 @@ class StreamRun:
     supervisor: StreamSupervisor
     on_progress: Callable[[StreamProgress], None] = lambda progress: None
     on_held: Callable[[], None] = lambda: None
+    on_change: Callable[[Tell], None] = lambda told: None
+    attend: Callable[[Activity], Awaitable[Seen | None]] = _nothing_asked
     _query: RunningQuery | None = None
     _activity: Activity = Activity.ENDED
     _batch: int | None = None
@@ -91,6 +99,7 @@ class StreamRun:
             ended = await self._look()
             if ended is None:
                 await asyncio.sleep(self._pause())
+        await self.attend(Activity.ENDED)
         await asyncio.to_thread(self.lease.give_back)
         return ended
 
@@ -123,6 +132,7 @@ class StreamRun:
     async def _look(self) -> Ended | None:
         """See what there is to be seen, and do what follows from it."""
         await self._keep_lease()
+        self._asked = await self.attend(self._activity) or self._asked
         for seen in await self._see():
             ended = await self._perform(self.supervisor.see(seen, time.time()))
             if ended is not None:
@@ -192,6 +202,7 @@ class StreamRun:
             match instruction:
                 case Tell(left, entered, reason):
                     log.info("%s: %s -> %s: %s", self.stream.name, left, entered, reason)
+                    self.on_change(instruction)
                 case StartQuery(slots):
                     seen = await self._start(slots)
                 case StopQuery():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_abs.spark.connect.connection import Connection
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
     from airflow_abs.spark.stream.supervise import StreamRun
+    from airflow_abs.spark.stream.watch import StreamWatch
 
 _AWAY_SECONDS = 3600.0
 
@@ -43,6 +44,7 @@ class StreamTask:
         desired_slots, sufficient_slots: with so many it starts at once (None: it takes all), or once they are stable.
         resource_timeout, resource_stabilization: how long it waits for them; seconds.
         rescale: fields of `Rescale`; None if nothing of it follows the slots.
+        dag_id, task_id: tags of its metrics.
     """
 
     conn_id: str
@@ -58,11 +60,20 @@ class StreamTask:
     resource_timeout: float
     resource_stabilization: float
     rescale: dict[str, Any] | None = None
+    dag_id: str = ""
+    task_id: str = ""
 
     async def run(self, server: StreamServer) -> Ended:
         """Until it has ended; cancelling leaves the query running."""
-        run = await asyncio.to_thread(self._prepare, await server.connect(), server)
-        return await run.run()
+        from airflow_abs.core.streaming.supervision import Ended
+
+        watch = self._watch()
+        run = await asyncio.to_thread(self._prepare, await server.connect(), server, watch)
+        ended = await run.run()
+        if ended.status != "CANCELED" or watch.request is None:
+            return ended
+        asked = f"{watch.request.by} has asked it to {watch.request.action}"
+        return Ended("FINISHED" if watch.request.action == "drain" else ended.status, asked)
 
     async def stop(self, connection: Connection) -> None:
         """End its query, whichever process supervises it; a batch under way is done again when the stream goes on.
@@ -78,6 +89,14 @@ class StreamTask:
         if left.session_id and left.server == connection.endpoint.address:
             await release_session(connection, left.session_id)
         await asyncio.to_thread(lease.give_back)
+        await asyncio.to_thread(self._watch().end, "its task was marked or cleared in Airflow")
+
+    def _watch(self) -> StreamWatch:
+        from airflow_abs.spark.stream.watch import StreamWatch
+        from airflow_abs.triggers.streams.metrics import StreamMetrics
+
+        metrics = StreamMetrics(self.dag_id, self.task_id)
+        return StreamWatch(open_path(self.checkpoint), self.owner, self.name, metrics.emit)
 
     def _lease(self) -> CheckpointLease:
         from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder
@@ -86,7 +105,7 @@ class StreamTask:
         holder = Holder(self.owner, token, query=self.name)
         return CheckpointLease(open_path(self.checkpoint), holder, time.time)
 
-    def _prepare(self, connection: Connection, server: StreamServer) -> StreamRun:
+    def _prepare(self, connection: Connection, server: StreamServer, watch: StreamWatch) -> StreamRun:
         from airflow_abs.core.slots.resource_wait import WaitOptions
         from airflow_abs.core.streaming.failures import FailureJudge
         from airflow_abs.core.streaming.rescale import Rescale
@@ -105,9 +124,17 @@ class StreamTask:
         rescale = None if self.rescale is None else Rescale(**self.rescale)
         supervisor = StreamSupervisor(judge, wanted, ends=self.ends, wait=wait, rescale=rescale)
         stream = Stream(self.name, plan, self.conf, rescale=rescale)
-        run = StreamRun(connection, server.connect, stream, self._lease(), supervisor)
-        run.on_held = partial(forget_other_queries, checkpoint, self.digest)
-        return run
+        return StreamRun(
+            connection,
+            server.connect,
+            stream,
+            self._lease(),
+            supervisor,
+            on_progress=watch.progress,
+            on_change=watch.change,
+            on_held=partial(forget_other_queries, checkpoint, self.digest),
+            attend=watch.attend,
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

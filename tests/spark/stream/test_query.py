@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from airflow_abs.core.streaming.failures import QueryFailure
-from airflow_abs.spark.stream.query import StreamProgress, failure_of
+from airflow_abs.spark.stream.query import FilesRead, StreamProgress, failure_of
 
 BEGIN = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 END = """
@@ -30,11 +32,31 @@ def test_what_may_pass_is_restarted() -> None:
     assert failure_of(f"{BEGIN}{state}{END}").restartable
 
 
+def told(**fields: object) -> str:
+    """What Spark 4.2 says of a batch."""
+    known = {"batchId": 4, "timestamp": "2026-01-01T00:00:10.500Z", "batchDuration": 1500}
+    return json.dumps({**known, "durationMs": {"addBatch": 1400}, **fields})
+
+
 def test_progress_adds_up_sources_and_state() -> None:
-    text = """{"batchId": 4, "batchDuration": 1500, "durationMs": {"addBatch": 1400}, "processedRowsPerSecond": 20.5,
-        "sources": [{"numInputRows": 10}, {"numInputRows": 5}],
-        "stateOperators": [{"numRowsTotal": 7, "memoryUsedBytes": 1000}, {"numRowsTotal": 1, "memoryUsedBytes": 24}]}"""
-    assert StreamProgress.from_spark(text) == StreamProgress(4, 15, 1.5, 20.5, 8, 1024)
+    text = told(
+        observedMetrics={"airflow_abs_rows_out": {"values": [6], "schema": {"type": "struct"}}},
+        sources=[
+            {"numInputRows": 10, "startOffset": '{"logOffset":2}', "endOffset": '{"logOffset":4}'},
+            {"numInputRows": 5, "startOffset": None, "endOffset": '{"logOffset":0}'},
+            {"numInputRows": 0, "startOffset": 7, "endOffset": "eight"},
+        ],
+        stateOperators=[{"numRowsTotal": 7, "memoryUsedBytes": 1000}, {"numRowsTotal": 1, "memoryUsedBytes": 24}],
+    )
+    # 1767225600 is the first second of 2026; the batch began 10.5 s later and took 1.5 s
+    ended = 1767225612.0
+    files = (FilesRead(0, 3, 4), FilesRead(1, 0, 0))
+    assert StreamProgress.from_spark(text) == StreamProgress(4, 15, 1.5, 8, 1024, ended, 6, files)
+
+
+def test_a_batch_that_read_no_new_file_names_none() -> None:
+    text = told(sources=[{"startOffset": '{"logOffset":2}', "endOffset": '{"logOffset":2}'}])
+    assert StreamProgress.from_spark(text) == StreamProgress(4, 0, 1.5, 0, 0, 1767225612.0)
 
 
 def test_a_look_that_found_nothing_to_do_is_no_batch() -> None:

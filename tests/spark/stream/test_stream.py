@@ -9,7 +9,7 @@ import pytest
 
 from airflow_abs.core.streaming.rescale import Rescale
 from airflow_abs.spark.connect.protocol import protos
-from airflow_abs.spark.stream.query import PROGRESS_KEPT
+from airflow_abs.spark.stream.query import SESSION_SETTINGS
 from airflow_abs.spark.stream.stream import Stream
 from airflow_abs.spark.template import relations_in
 from tests.spark.stream.streams import Place
@@ -39,11 +39,11 @@ def test_partitions_and_files_of_a_batch_are_so_many_for_each_slot(
     plan = Place(connect_server, tmp_path, joined).compile()
     stream = Stream("orders", plan, {"a": "b"}, rescale=Rescale(partitions_per_slot=2, files_per_slot=3))
     conf, scaled = stream.at(4)
-    assert conf == {**PROGRESS_KEPT, "a": "b", "spark.sql.shuffle.partitions": "8"}
+    assert conf == {**SESSION_SETTINGS, "a": "b", "spark.sql.shuffle.partitions": "8"}
     assert options_of_reads(scaled) == [(False, ""), (True, "12"), (True, "12")]
     assert options_of_reads(plan) == [(False, ""), (True, "1"), (True, "1")]
 
 
 def test_what_does_not_follow_stays_as_it_was_compiled() -> None:
-    assert Stream("orders", b"plan", {"a": "b"}).at(4) == ({**PROGRESS_KEPT, "a": "b"}, b"plan")
+    assert Stream("orders", b"plan", {"a": "b"}).at(4) == ({**SESSION_SETTINGS, "a": "b"}, b"plan")
     assert Stream("orders", b"plan", {}, rescale=Rescale()).at(4)[1] == b"plan"

@@ -29,6 +29,8 @@ TASK: dict[str, Any] = {
     "resource_timeout": 300.0,
     "resource_stabilization": 10.0,
     "rescale": {"partitions_per_slot": 2, "cooldown": 30.0},
+    "dag_id": "clicks",
+    "task_id": "by_minute",
 }
 
 

@@ -1,0 +1,1 @@
+"""What is remembered of a stream, and when its lag is alarming."""
