@@ -1,4 +1,4 @@
-# Python 3.11 and a Java of 17 or newer must be there; everything else goes into .venv. The tests want more of the host:
+# Python 3.11 must be there; everything else goes into .venv, also a Java for hosts without one. The tests want more of the host:
 # `make host` installs it where it may, or names it and what is not tested without.
 PYTHON ?= python3
 VENV := .venv
@@ -87,7 +87,7 @@ lock: ## newest versions that pyproject.toml allows, into requirements.lock
 	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/pip install --upgrade 'pip>=25.1' hatchling editables
-	build/lock/bin/pip install --group dev --group docs '.[demo,cluster,s3,iceberg]'
+	build/lock/bin/pip install --group dev --group docs '.[demo,cluster,s3,iceberg,java]'
 	{ head -n 1 requirements.lock; build/lock/bin/pip freeze --all --exclude airflow-abs --exclude pip; } > build/requirements.lock
 	mv build/requirements.lock requirements.lock
 	rm -rf build/lock

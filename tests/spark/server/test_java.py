@@ -11,6 +11,12 @@ from airflow_abs.spark.server.java import JavaMissingError, find_java_home
 FITTING = "echo java.base@{version}; echo jdk.incubator.vector@{version}"
 
 
+@pytest.fixture(autouse=True)
+def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra `java` has tests of its own."""
+    monkeypatch.setattr("airflow_abs.spark.server.packaged_java._PACKAGE", "no_such_package_of_java")
+
+
 def make_java(home: Path, script: str) -> Path:
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
@@ -45,7 +51,8 @@ def test_without_one_the_message_names_what_was_found_and_the_package(tmp_path: 
         "the embedded Spark found no Java 17 or newer with the module jdk.incubator.vector; "
         f"looked at JAVA_HOME, PATH and {tmp_path}/jvm: {eight} (is older than 9), "
         f"{small} (lacks the module jdk.incubator.vector); "
-        "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+        "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless), set JAVA_HOME, or take the one that "
+        "comes as a Python package: pip install 'airflow-abs[java]'"
     )
 
 
