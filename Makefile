@@ -15,11 +15,11 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-demo: $(READY) java ## three days of very different volume through a real Airflow and a real Spark (DEMO_ARGS="--keep")
+demo: $(READY) java ## a small day, a big one with a killed worker, and a mistake, on a real Airflow and Spark (DEMO_ARGS="--keep")
 	@$(BIN)/airflow-abs demo $(DEMO_ARGS)
 
 test: host lint types imports ## everything that must hold: lint, types, layers, all tests (TEST_ARGS="-x")
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=20 $(TEST_ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile --durations=20 $(TEST_ARGS)
 
 test-fast: $(READY) ## the tests that need neither Spark, services, a browser nor seconds of their own: about a minute
 	$(BIN)/pytest -m "not spark and not services and not browser and not cluster and not slow" $(TEST_ARGS)

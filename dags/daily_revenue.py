@@ -55,7 +55,8 @@ with DAG(
         customers = AdaptiveSparkOperator(task_id="customers", source=Files(f"{LAKE}/customers"))
         enriched = AdaptiveSparkOperator(
             task_id="enriched",
-            inputs={"orders": orders.hash("customer_id"), "customers": customers.broadcast()},
+            # durable: what is read whole by every subtask is there for however many a big day has.
+            inputs={"orders": orders.hash("customer_id"), "customers": customers.broadcast(durable=True)},
             transform=enrich,
         )
         AdaptiveSparkOperator(

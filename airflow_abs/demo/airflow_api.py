@@ -48,7 +48,7 @@ class AirflowApiError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class SubtaskState:
-    """One task instance as Airflow shows it. `map_index` is -1 for a task that is not mapped."""
+    """One task instance as Airflow shows it. `map_index` is -1 for a task that is not mapped; `id` is its try's own."""
 
     task_id: str
     map_index: int
@@ -56,6 +56,7 @@ class SubtaskState:
     try_number: int
     start: datetime | None
     end: datetime | None
+    id: str = ""
 
     @property
     def seconds(self) -> float | None:
@@ -153,6 +154,7 @@ class AirflowApi:
                 row["try_number"],
                 _time(row["start_date"]),
                 _time(row["end_date"]),
+                row["id"],
             )
             for row in rows
         ]
@@ -163,6 +165,19 @@ class AirflowApi:
         path = f"{run_path(dag_id, run_id)}/taskInstances/{quote(task_id)}/logs/{try_number}"
         content = self.request("GET", path, params={"map_index": map_index, "full_content": True})["content"]
         return "\n".join(_log_line(event) for event in content)
+
+    def task_error(self, dag_id: str, run_id: str, task_id: str) -> str:
+        """What the last try of a task failed with, in the words of its exception; "" if its log does not say."""
+        path = f"{run_path(dag_id, run_id)}/taskInstances/{quote(task_id)}"
+        number = self.request("GET", path)["try_number"]
+        content = self.request("GET", f"{path}/logs/{number}", params={"full_content": True})["content"]
+        told = [
+            str(detail.get("exc_value", ""))
+            for event in content
+            if isinstance(event, dict)
+            for detail in event.get("error_detail") or []
+        ]
+        return next(iter(told), "")
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         """JSON answer of any endpoint below `/api/v2`.

@@ -60,6 +60,8 @@ class DemoOptions:
         return max(1, int(self.scale * TARGET_BYTES_PER_SCALE))
 
 
+Look = Callable[[Sequence[SubtaskState]], None]
+
 OpenServices = Callable[[Path, dict[str, str], Report], AbstractContextManager[AirflowServices]]
 """Starts Airflow and its Spark; gets the demo's folder, what to add to the environment, and where to report."""
 
@@ -70,40 +72,48 @@ def run_demo(options: DemoOptions, terminal: Terminal, open_services: OpenServic
     `open_services` is for another Airflow than one on SQLite with an embedded Spark.
     """
     DataSpec(Path(), options.dates, options.scale, options.hot_day)  # wrong arguments fail before anything starts
-    with ended_by_signals(), _work_folder() as folder:
+    with ended_by_signals(), work_folder() as folder:
         generate(DataSpec(folder / "data", options.dates, options.scale, options.hot_day), terminal.step)
         environment = example_environment(folder, options.target_bytes)
         opened = (
             open_services(folder, environment, terminal.step)
             if open_services is not None
-            else _embedded_services(options.dags_folder, folder, environment, terminal)
+            else embedded_services(options.dags_folder, folder, environment, terminal)
         )
         with opened as airflow:
             terminal.step(f"a subtask should read {format_bytes(options.target_bytes)}")
             runs = _run_all(options, folder, airflow.api, terminal)
             _tell(options, runs, terminal)
             if options.keep:
-                _wait_for_the_user(airflow, terminal)
+                wait_for_the_user(airflow, terminal)
             terminal.step("ending Airflow and Spark")
     return all(run.verified for run in runs)
 
 
 @contextmanager
-def _embedded_services(
+def embedded_services(
     dags_folder: Path, folder: Path, environment: dict[str, str], terminal: Terminal
 ) -> Iterator[AirflowServices]:
-    with AirflowServices(folder / "airflow", dags_folder, env=environment, report=terminal.step) as airflow:
+    """An Airflow on SQLite with an embedded Spark; gone when the block ends."""
+    home, report, waiting = folder / "airflow", terminal.step, terminal.doing
+    with AirflowServices(home, dags_folder, env=environment, report=report, waiting=waiting) as airflow:
         _start_spark(airflow, terminal)
         yield airflow
 
 
-def run_day(dag_id: str, day: date, folder: Path, api: AirflowApi, terminal: Terminal) -> RunReport:
-    """Run `dag_id` for one day, as its schedule would at the end of that day, and check what it wrote."""
+def run_day(
+    dag_id: str, day: date, folder: Path, api: AirflowApi, terminal: Terminal, *, look: Look = lambda states: None
+) -> RunReport:
+    """Run `dag_id` for one day, as its schedule would at the end of that day, and check what it wrote.
+
+    `look` is shown the task instances again and again while it runs.
+    """
     logical_date = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
     started = time.monotonic()
     run_id = api.trigger_run(dag_id, logical_date, run_id=f"demo__{day}")
 
     def show(states: list[SubtaskState]) -> None:
+        look(states)
         terminal.doing(f"{dag_id} {day}: {describe_progress(states)}")
 
     state = api.wait_for_run(dag_id, run_id, RUN_SECONDS, show)
@@ -144,6 +154,7 @@ def _start_spark(airflow: AirflowServices, terminal: Terminal) -> None:
 def _run_all(options: DemoOptions, folder: Path, api: AirflowApi, terminal: Terminal) -> list[RunReport]:
     runs = []
     for dag_id in options.dag_ids:
+        terminal.doing(f"waiting for Airflow to read {dag_id}")
         api.wait_for_dag(dag_id, DAG_SECONDS)
         for day in options.dates:
             run = run_day(dag_id, day, folder, api, terminal)
@@ -179,7 +190,8 @@ def _tell(options: DemoOptions, runs: Sequence[RunReport], terminal: Terminal) -
         options.json_file.write_text(json.dumps(told, indent=2) + "\n")
 
 
-def _wait_for_the_user(airflow: AirflowServices, terminal: Terminal) -> None:
+def wait_for_the_user(airflow: AirflowServices, terminal: Terminal) -> None:
+    """Until Ctrl-C."""
     terminal.show(
         f"\nAirflow stays up at {airflow.url} (no login); its files are in {airflow.home}. Ctrl-C ends it all."
     )
@@ -190,7 +202,8 @@ def _wait_for_the_user(airflow: AirflowServices, terminal: Terminal) -> None:
 
 
 @contextmanager
-def _work_folder() -> Iterator[Path]:
+def work_folder() -> Iterator[Path]:
+    """A temporary folder for all that the demo makes."""
     folder = Path(tempfile.mkdtemp(prefix="airflow-abs-demo-"))
     try:
         yield folder

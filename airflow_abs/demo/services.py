@@ -43,6 +43,7 @@ class AirflowServices:
     `home` must be private: whatever runs with it as its AIRFLOW_HOME is ended with the services.
     `env` adds to the environment of the services (and of the tasks they run); it takes precedence over what is set
     here.
+    `report` gets a line for each thing done, `waiting` again and again what is waited for.
     `commands` are run instead of `SERVICES`, by name: an api-server on `port`, triggerers (`triggerer-1`, ...),
     `airflow-init`, which makes the tables. What Airflow's health page does not know counts as healthy at once.
     """
@@ -55,6 +56,7 @@ class AirflowServices:
         env: Mapping[str, str] | None = None,
         start_seconds: float = 400.0,
         report: Report = lambda line: None,
+        waiting: Report = lambda line: None,
         commands: Mapping[str, Sequence[str]] | None = None,
         port: int | None = None,
     ) -> None:
@@ -65,7 +67,7 @@ class AirflowServices:
         self.api = AirflowApi(f"http://127.0.0.1:{self.port}")
         self._commands = dict(commands) if commands else {service: self._command(service) for service in SERVICES}
         self._migration = self._commands.pop("airflow-init", _airflow("db", "migrate"))
-        self._start_seconds, self._report = start_seconds, report
+        self._start_seconds, self._report, self._tell_waiting = start_seconds, report, waiting
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._started: dict[str, datetime] = {}
 
@@ -146,6 +148,7 @@ class AirflowServices:
         """
         deadline = time.monotonic() + self._start_seconds
         while waiting := self._not_healthy(services):
+            self._tell_waiting(f"Airflow: waiting until {' and '.join(waiting)} say that they are healthy")
             for service in waiting:
                 status = self._processes[service].poll()
                 if status is not None:

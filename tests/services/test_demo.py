@@ -21,7 +21,7 @@ SECONDS = 500.0
 def demo(wheel: InstalledWheel, folder: Path, *arguments: str) -> subprocess.Popen[str]:
     """The command in a session of its own, with `folder` as its place for temporary files."""
     return subprocess.Popen(
-        [wheel.program, "demo", "--scale", "0.01", *arguments],
+        [wheel.program, "demo", *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -62,24 +62,24 @@ def assert_nothing_is_left(folder: Path) -> None:
     assert list(folder.glob("airflow-abs-demo-*")) == []
 
 
-def test_it_runs_verifies_tells_and_leaves_nothing(installed: InstalledWheel, tmp_path: Path) -> None:
+def test_its_story_comes_true_and_nothing_is_left(installed: InstalledWheel, tmp_path: Path) -> None:
     numbers = tmp_path / "numbers" / "demo.json"
-    arguments = ["--dates", "2026-01-02", "--dag", "pipelined", "--json", str(numbers)]
-    with demo(installed, tmp_path, *arguments) as process:
+    with demo(installed, tmp_path, "--scale", "0.1", "--json", str(numbers)) as process:
         said = process.communicate(timeout=SECONDS)[0]
     assert process.returncode == 0, said
-    assert "pipelined, day 2026-01-02: 3 rows, equal to DuckDB's" in said
-    assert "\n1 run right, checked against DuckDB" in said
     told = json.loads(numbers.read_text())
     assert told["ok"] is True
-    (run,) = told["runs"]
-    assert (run["dag_id"], run["run_id"], run["verified"]) == ("pipelined", "demo__2026-01-02", True)
-    assert run["logical_date"] == "2026-01-03T00:00:00+00:00"
-    assert [(each["vertex"], each["subtasks"] >= 1) for each in run["vertices"]] == [
-        ("orders + priced", True),
-        ("spend", True),
-        ("spenders + classes", True),
-    ]
+    small, big = told["small_day"], told["big_day"]
+    assert (small["verified"], small["inside"]) == (True, ["orders", "enriched"])
+    assert [each["subtasks"] for each in small["vertices"]] == [1, 1]
+    assert big["verified"] is True
+    assert max(each["subtasks"] for each in big["vertices"]) > 4
+    assert told["killed"]["tries"] == {f"revenue.enriched.run[{told['killed']['subtask']}]": 2}
+    assert big["hot_key"] in (None, "customer_id = 1")  # None: its subtask was done before anybody had seen it
+    assert told["mistake"]["message"].startswith("vertex 'by_region' cannot run in parts: an aggregate (groupBy, ")
+    assert "at mistaken_revenue.py:" in told["mistake"]["message"]
+    assert told["mistake"]["message"] in said
+    assert said.index("1. A small day") < said.index("was killed and ran again") < said.index("Where to look next")
     assert_nothing_is_left(tmp_path)
 
 
@@ -87,7 +87,7 @@ def test_it_runs_verifies_tells_and_leaves_nothing(installed: InstalledWheel, tm
 def test_nothing_is_left_of_an_interrupted_demo(
     number: signal.Signals, status: int, installed: InstalledWheel, tmp_path: Path
 ) -> None:
-    with demo(installed, tmp_path, "--dates", "2026-01-01") as process:
+    with demo(installed, tmp_path, "--scale", "0.01", "--dates", "2026-01-01") as process:
         read_until(process, "0/11 tasks" if number == signal.SIGINT else "Airflow: api-server")
         process.send_signal(number)
         said = process.communicate(timeout=SECONDS)[0]

@@ -20,10 +20,12 @@ def add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Register the command."""
     demo = commands.add_parser(
         "demo",
-        help="run days of very different volume through a real Airflow and a real Spark, and check the results",
-        description="Starts Airflow (SQLite, LocalExecutor) and an embedded Spark in a temporary folder, makes data, "
-        "runs the example DAGs for each date, shows what was decided and why, and compares the output with DuckDB's. "
-        "Ends everything that it started, also after Ctrl-C. Exit status 0 only if all was right.",
+        help="a small day, a big day with a hot key and a killed worker, and a mistake: on a real Airflow and Spark",
+        description="Starts Airflow (SQLite, LocalExecutor) and an embedded Spark in a temporary folder and runs an "
+        "example DAG: on a small day, on a big one with a hot key, of which one worker is killed, and with a mistake "
+        "in it. With --dates or --dag it runs the example DAGs for each date instead, every edge written, and shows "
+        "what was decided and why. Output is compared with DuckDB's. Ends everything that it started, also after "
+        "Ctrl-C. Exit status 0 only if all was right.",
     )
     add_demo_arguments(demo)
     demo.set_defaults(run=_demo)
@@ -31,7 +33,9 @@ def add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Dates, scale, DAGs, and what to do at the end."""
-    parser.add_argument("--dates", type=parse_dates, default=DEFAULT_DATES, help="with commas (default: %(default)s)")
+    parser.add_argument(
+        "--dates", type=parse_dates, metavar="DATES", help=f"with commas; of given DAGs by default {DEFAULT_DATES}"
+    )
     parser.add_argument("--scale", type=float, default=DEFAULT_SCALE, help="TPC-H scale factor (default: %(default)s)")
     parser.add_argument(
         "--dag", action="append", metavar="DAG_ID", help="example DAG (default: daily_revenue); again for more; `all`"
@@ -58,7 +62,7 @@ def demo_options(options: argparse.Namespace) -> DemoOptions:
 
     dag_ids = tuple(dict.fromkeys(options.dag or ["daily_revenue"]))
     return DemoOptions(
-        dates=options.dates,
+        dates=options.dates or parse_dates(DEFAULT_DATES),
         scale=options.scale,
         dag_ids=tuple(QUERIES) if "all" in dag_ids else dag_ids,
         dags_folder=options.dags_folder.absolute(),
@@ -81,6 +85,11 @@ def parse_dates(text: str) -> tuple[date, ...]:
 def _demo(options: argparse.Namespace) -> int:
     from airflow_abs.cli.output.terminal import Terminal
     from airflow_abs.demo.run import run_demo
+    from airflow_abs.demo.story import StoryOptions, tell_story
 
+    chosen = demo_options(options)
     with Terminal() as terminal:
-        return 0 if run_demo(demo_options(options), terminal) else 1
+        if options.dates or options.dag or options.hot_day:
+            return 0 if run_demo(chosen, terminal) else 1
+        story = StoryOptions(chosen.scale, chosen.dags_folder, chosen.keep, chosen.json_file)
+        return 0 if tell_story(story, terminal) else 1

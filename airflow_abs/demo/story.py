@@ -1,0 +1,220 @@
+"""`airflow-abs demo`: one job on a small day and on a big one, with a hot key and a killed subtask, and a mistake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.core.wording import format_bytes, format_count
+from airflow_abs.demo.generate import DataSpec, generate
+from airflow_abs.demo.killing import SubtaskKiller
+from airflow_abs.demo.run import (
+    DAG_SECONDS,
+    RUN_SECONDS,
+    TARGET_BYTES_PER_SCALE,
+    describe_progress,
+    embedded_services,
+    run_day,
+    wait_for_the_user,
+    work_folder,
+)
+from airflow_abs.demo.run_report import RunReport, lines_of_run
+from airflow_abs.demo.services import AirflowServices, example_environment
+from airflow_abs.demo.signals import ended_by_signals
+from airflow_abs.exchange.runs.run_list import list_runs
+from airflow_abs.exchange.runs.run_reading import read_run
+from airflow_abs.exchange.runs.run_view import RegionView, RunView
+
+if TYPE_CHECKING:
+    from airflow_abs.cli.output.terminal import Terminal
+
+SMALL_DAY, BIG_DAY = date(2026, 1, 1), date(2026, 1, 3)
+DAG_ID, MISTAKEN = "daily_revenue", "mistaken_revenue"
+RIGHT_WORDS, WRONG_WORDS = 'groupBy("region")', 'groupBy("segment")'
+SPREAD_TASK = "revenue.enriched.run"
+# One operation then holds the small day, and not the big one: the cluster is as small as its data.
+LOCAL_BYTES_PER_SCALE = 20_000_000
+NEXT = (
+    "Where to look next",
+    "  see it     airflow-abs demo --keep leaves Airflow up: open a run and its tab Adaptive plan",
+    "  try it     docs/start/quickstart.md: a job of your own, in an Airflow of your own",
+    "  move to it docs/migrating.md: from a PySpark script to a job, and back",
+    "  trust it   docs/how-it-decides.md and docs/faults.md: what is decided from what, and what happens when it fails",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoryOptions:
+    """`scale` is of the data, `dags_folder` has the file of the DAG."""
+
+    scale: float
+    dags_folder: Path
+    keep: bool = False
+    json_file: Path | None = None
+
+
+def tell_story(options: StoryOptions, terminal: Terminal) -> bool:
+    """True if all of it came as it should. Nothing that it started is left, ever."""
+    with ended_by_signals(), work_folder() as folder:
+        terminal.doing("making two days of data")
+        generate(DataSpec(folder / "data", (SMALL_DAY, BIG_DAY), options.scale, BIG_DAY), terminal.step)
+        target_bytes = max(1, int(options.scale * TARGET_BYTES_PER_SCALE))
+        environment = example_environment(folder, target_bytes) | {
+            "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "auto",
+            "AIRFLOW__ADAPTIVE_SPARK__LOCAL_BYTES": str(max(1, int(options.scale * LOCAL_BYTES_PER_SCALE))),
+        }
+        dags_folder = write_dags(options.dags_folder, folder / "dags")
+        with embedded_services(dags_folder, folder, environment, terminal) as airflow:
+            story = _Story(folder, airflow, terminal)
+            story.run_small_day()
+            story.run_big_day()
+            story.make_mistake()
+            terminal.show("")
+            for line in NEXT:
+                terminal.show(line)
+            if options.keep:
+                wait_for_the_user(airflow, terminal)
+            terminal.step("ending Airflow and Spark")
+        story.write_json(options.json_file)
+    return not story.problems
+
+
+def write_dags(source: Path, folder: Path) -> Path:
+    """The example DAG, and a copy of it with one word changed.
+
+    Raises:
+        ValueError: the file of the DAG is not there, or has not the word.
+    """
+    file = source / f"{DAG_ID}.py"
+    text = file.read_text("utf-8") if file.is_file() else ""
+    if RIGHT_WORDS not in text:
+        raise ValueError(
+            f"demo: {file} is not the example DAG, which has {RIGHT_WORDS}; name the folder of the example DAGs with "
+            "--dags-folder"
+        )
+    folder.mkdir()
+    (folder / f"{DAG_ID}.py").write_text(text, "utf-8")
+    mistaken = text.replace(RIGHT_WORDS, WRONG_WORDS).replace(f'"{DAG_ID}"', f'"{MISTAKEN}"')
+    (folder / f"{MISTAKEN}.py").write_text(mistaken, "utf-8")
+    return folder
+
+
+def _lines_of_hot_key(region: RegionView) -> list[str]:
+    """Which key, and what to do; without it where it is, for a subtask of a second may be done before it is known."""
+    if region.hot_key is not None:
+        return [f"  hot key: {region.hot_key.describe()}", f"    {region.hot_key_advice}"]
+    if region.stored is None or (hot := region.stored.hottest) is None:
+        return []
+    times = f"{hot.bytes / hot.median:,.0f} times the median"
+    where = f"subpartition {hot.subpartition} of {hot.input.rpartition('.')[2]}"
+    return [f"  hot: {where} holds {format_bytes(hot.bytes)}, {times}; its subtask was done before its key was known"]
+
+
+@dataclass(slots=True)
+class _Story:
+    """What was done so far; `problems` are what did not come as it should."""
+
+    folder: Path
+    airflow: AirflowServices
+    terminal: Terminal
+    problems: list[str] = field(default_factory=list)
+    told: dict[str, Any] = field(default_factory=dict)
+
+    def run_small_day(self) -> None:
+        self._chapter("1. A small day: steps stay inside Spark, because losing them would cost less than writing them")
+        report, view = self._run(SMALL_DAY)
+        self._show_run(report)
+        inside = list(view.plan.fused)
+        if inside:
+            self.terminal.show(f"  {', '.join(inside)} ran inside {view.regions[-1].name}: one Spark operation")
+        else:
+            self._problem("no step was kept inside Spark")
+        self.told["small_day"] = report.to_json() | {"inside": inside}
+
+    def run_big_day(self) -> None:
+        self._chapter(
+            "2. A big day: thirty times the orders, two in five of them one customer's; and a worker is killed"
+        )
+        killer = SubtaskKiller(SPREAD_TASK)
+        report, view = self._run(BIG_DAY, killer)
+        self._show_run(report)
+        spread = view.region("enriched")
+        if spread.decision is None or spread.decision.parallelism < 2:
+            self._problem("the big day was not distributed")
+        for line in _lines_of_hot_key(spread):
+            self.terminal.show(line)
+        self._tell_killed(killer, report.run_id)
+        key = None if spread.hot_key is None else spread.hot_key.key
+        self.told["big_day"] = report.to_json() | {"hot_key": key}
+
+    def _tell_killed(self, killer: SubtaskKiller, run_id: str) -> None:
+        """Which subtasks took more than one try: only the one that was killed."""
+        if killer.killed is None:
+            self._problem("every subtask was done before one could be killed")
+            return
+        index = killer.killed.map_index
+        states = [each for each in self.airflow.api.task_instances(DAG_ID, run_id) if each.map_index >= 0]
+        again = {(each.task_id, each.map_index): each.try_number for each in states if each.try_number > 1}
+        others = format_count(len(states) - len(again), "other subtask")
+        self.told["killed"] = {"subtask": index, "tries": {f"{task}[{k}]": n for (task, k), n in again.items()}}
+        if again.keys() == {(SPREAD_TASK, index)}:
+            self.terminal.show(f"  enriched[{index}] was killed and ran again, as its try 2; the {others} ran once")
+        else:
+            self._problem(f"enriched[{index}] was killed; tried again were {', '.join(map(str, again)) or 'none'}")
+
+    def make_mistake(self) -> None:
+        self._chapter(f"3. A mistake: {RIGHT_WORDS} becomes {WRONG_WORDS}, on rows that are hashed by region")
+        api = self.airflow.api
+        self.terminal.doing(f"waiting for Airflow to read {MISTAKEN}")
+        api.wait_for_dag(MISTAKEN, DAG_SECONDS)
+        run_id = api.trigger_run(MISTAKEN, datetime(2026, 1, 2, tzinfo=UTC), run_id=f"demo__{SMALL_DAY}")
+        state = api.wait_for_run(
+            MISTAKEN,
+            run_id,
+            RUN_SECONDS,
+            lambda states: self.terminal.doing(f"{MISTAKEN}: {describe_progress(states)}"),
+        )
+        message = api.task_error(MISTAKEN, run_id, "revenue.plan")
+        self.told["mistake"] = {"state": state, "message": message}
+        if state == "failed" and "cannot run in parts" in message:
+            self.terminal.step("refused by the task plan, before any data moved:")
+            self.terminal.show(f"  {message}")
+        else:
+            self._problem(f"the mistake was not refused: the run is {state}; {message}")
+
+    def write_json(self, file: Path | None) -> None:
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            told: Mapping[str, Any] = {"ok": not self.problems, "problems": self.problems, **self.told}
+            file.write_text(json.dumps(told, indent=2) + "\n")
+
+    def _run(self, day: date, killer: SubtaskKiller | None = None) -> tuple[RunReport, RunView]:
+        api = self.airflow.api
+        self.terminal.doing(f"waiting for Airflow to read {DAG_ID}")
+        api.wait_for_dag(DAG_ID, DAG_SECONDS)
+        size = sum(file.stat().st_size for file in (self.folder / f"data/orders/ds={day}").iterdir())
+        self.terminal.step(f"{DAG_ID} for {day}: {format_bytes(size)} of orders")
+        look = {} if killer is None else {"look": killer.look}
+        report = run_day(DAG_ID, day, self.folder, api, self.terminal, **look)
+        (held,) = list_runs(self.folder / "exchange", DAG_ID, report.run_id)
+        return report, read_run(held.folder)
+
+    def _show_run(self, report: RunReport) -> None:
+        first, *rest = lines_of_run(report)
+        self.terminal.step(first)
+        for line in rest:
+            self.terminal.show(line)
+        if report.problem is not None:
+            self.problems.append(report.problem)
+
+    def _chapter(self, title: str) -> None:
+        self.terminal.show("")
+        self.terminal.show(title)
+
+    def _problem(self, text: str) -> None:
+        self.problems.append(text)
+        self.terminal.show(f"  NOT AS IT SHOULD BE: {text}")
