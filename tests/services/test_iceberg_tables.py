@@ -1,70 +1,68 @@
-"""A DAG from one Iceberg table to another, in a real Airflow: its rows are one snapshot, whatever is cleared."""
+"""The example DAG on Iceberg, in a real Airflow: a run is one snapshot of each table, whatever is cleared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField, StringType
 
 from airflow_abs.demo.services import AirflowServices
 from tests.services.conftest import lake_properties
+from tests.services.watched_run import StartRun
 from tests.task_instances import clear_task, read_xcom
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 SECONDS = 500.0
-COLUMNS = Schema(NestedField(1, "region", StringType()), NestedField(2, "amount", LongType()))
-BY_REGION = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "region"))
-OLD = [{"region": "west", "amount": 1}, {"region": "north", "amount": 2}]
+OLD = {"day": date(2025, 12, 31), "region": "NORTH", "orders": 1, "revenue": Decimal("1.00")}
 
 
 @pytest.fixture
-def totals(folder: Path) -> Iterator[Any]:
-    """The table that is written; the one that is read is there, too."""
+def catalog(folder: Path) -> Iterator[Any]:
     catalog = load_catalog("lake", **lake_properties(folder))
-    catalog.create_namespace("db")
-    sales = catalog.create_table("db.sales", COLUMNS)
-    rows = [{"region": [None, "north", "south"][number % 3], "amount": number} for number in range(100)]
-    sales.append(pa.Table.from_pylist(rows, schema=sales.schema().as_arrow()))
-    totals = catalog.create_table("db.totals", COLUMNS, partition_spec=BY_REGION)
-    totals.append(pa.Table.from_pylist(OLD, schema=totals.schema().as_arrow()))
-    yield totals
+    yield catalog
     catalog.close()
 
 
-def test_a_run_from_table_to_table_is_one_snapshot_and_stays_so_when_it_is_cleared(
-    airflow: AirflowServices, totals: Any
-) -> None:
-    dag_id, commit = "iceberg_tables", "job.totals.commit"
-    airflow.api.wait_for_dag(dag_id, SECONDS)
-    run_id = airflow.api.trigger_run(dag_id, datetime(2026, 1, 1, tzinfo=UTC))
-    assert airflow.api.wait_for_run(dag_id, run_id, SECONDS) == "success"
-    totals.refresh()
-    snapshot = totals.current_snapshot()
-    sums = {
-        region: sum(number for number in range(11, 100) if number % 3 == rest)
-        for rest, region in enumerate([None, "north", "south"])
-    }
-    assert {row["region"]: row["amount"] for row in totals.scan().to_arrow().to_pylist()} == {"west": 1, **sums}
-    assert (snapshot.summary["airflow-abs.run"], len(totals.snapshots())) == (f"{dag_id}/{run_id}/job/totals", 2)
-    published = read_xcom(airflow.api, dag_id, run_id, commit)["totals"]
-    assert (published["target"], published["rows"], published["snapshot"]) == (
-        "lake.db.totals",
-        3,
-        snapshot.snapshot_id,
-    )
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in ("region", "orders", "revenue")) for row in table.to_pylist())
 
-    clear_task(airflow.api, dag_id, run_id, commit, downstream=True)
-    assert airflow.api.wait_for_run(dag_id, run_id, SECONDS) == "success"
-    assert read_xcom(airflow.api, dag_id, run_id, commit)["totals"]["changed"] is False
-    totals.refresh()
-    assert len(totals.snapshots()) == 2
+
+def test_a_run_is_one_snapshot_of_each_table_and_stays_so_when_it_is_cleared(
+    airflow: AirflowServices, start_run: StartRun, folder: Path, catalog: Any
+) -> None:
+    first, second = start_run("iceberg_revenue", 0), start_run("iceberg_revenue", 1)
+    assert first.wait() == "success"
+    table = catalog.load_table("revenue.by_day")
+    table.append(pa.Table.from_pylist([OLD], schema=table.schema().as_arrow()))  # of another writer, and month
+    assert second.wait() == "success"
+    expected = duckdb.sql(f"""
+        SELECT ds AS day, region, count(*) AS orders, sum(amount) AS revenue
+        FROM read_parquet('{folder}/data/orders/*/*.parquet') JOIN '{folder}/data/customers/*.parquet'
+        USING (customer_id) WHERE status IN ('F', 'O') AND ds < '2026-01-03' GROUP BY ALL
+    """)
+    months = duckdb.sql(
+        "SELECT region, sum(orders)::BIGINT AS orders, sum(revenue) AS revenue FROM expected GROUP BY 1"
+    )
+    by_day, by_month = (catalog.load_table(f"revenue.{name}") for name in ("by_day", "by_month"))
+    in_days = rows_of(by_day.scan(row_filter="day >= '2026-01-01'").to_arrow())
+    assert in_days == rows_of(expected.to_arrow_table())
+    assert rows_of(by_month.scan().to_arrow()) == rows_of(months.to_arrow_table())
+    assert len(by_day.scan(row_filter="day = '2025-12-31'").to_arrow()) == 1
+    runs = [snapshot.summary.get("airflow-abs.run") for snapshot in by_month.snapshots()]
+    assert runs == [f"iceberg_revenue/{run.run_id}/month/by_month" for run in (first, second)]
+    told = read_xcom(airflow.api, second.dag_id, second.run_id, "month.by_month.commit")["by_month"]
+    assert (told["target"], told["snapshot"]) == ("lake.revenue.by_month", by_month.current_snapshot().snapshot_id)
+
+    clear_task(airflow.api, second.dag_id, second.run_id, "month.by_month.commit", downstream=True)
+    assert second.wait() == "success"
+    told = read_xcom(airflow.api, second.dag_id, second.run_id, "month.by_month.commit")["by_month"]
+    assert told["changed"] is False
+    assert len(catalog.load_table("revenue.by_month").snapshots()) == 2

@@ -192,4 +192,4 @@ def test_the_serialised_form_of_the_example_dags_is_the_same_in_two_processes(ai
         for seed in ("1", "2")
     )
     assert first == second
-    assert sorted(json.loads(first)) == ["daily_revenue", "diamond", "pipelined", "taskflow_revenue"]
+    assert sorted(json.loads(first)) == ["daily_revenue", "diamond", "iceberg_revenue", "pipelined", "taskflow_revenue"]
