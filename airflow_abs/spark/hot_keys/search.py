@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import reduce
 from typing import Any
 
@@ -24,8 +24,9 @@ from airflow_abs.exchange.records.plan import PlannedInput
 from airflow_abs.exchange.results.hot_key import read_hot_key, write_hot_key
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import execute_operation
-from airflow_abs.spark.connect.operations import Operation, derive_id, interrupt_operation, release_operation
+from airflow_abs.spark.connect.operations import Operation, derive_id, release_session, set_config
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.errors import SparkOperationError
 from airflow_abs.spark.relations import Relation, coalesce, read_result, sql_expression
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.work import SubtaskSpec
@@ -56,27 +57,26 @@ async def searching_hot_key(connection: Connection, spec: SubtaskSpec, attempt: 
 
 
 async def _search(connection: Connection, spec: SubtaskSpec, attempt: SubtaskAttempt, hot: HotSubpartition) -> None:
+    """In a session of its own, whose scheduler pool is its own, too: its task need not wait for those of the run."""
     folder, region = spec.folder, spec.region
-    operation_id = derive_id(attempt.tag(folder), "hot key")
+    session_id = derive_id(attempt.tag(folder), "hot key")
     try:
         if await asyncio.to_thread(read_hot_key, folder, region.name, attempt.decision) is not None:
             return
         entry = next(each for each in region.inputs if each.name == hot.input)
-        plan = await asyncio.to_thread(_build_plan, spec, entry, hot.subpartition, operation_id)
-        session_id = attempt.session_id(folder)
-        operation = Operation(session_id, operation_id, plan, tags=(attempt.tag(folder),))
-        outcome = await execute_operation(connection, operation)
-        found = _read_key(outcome.observed, operation_id, entry, hot)
+        await set_config(connection, session_id, {"spark.scheduler.pool": session_id})
+        plan = await asyncio.to_thread(_build_plan, spec, entry, hot.subpartition, session_id)
+        outcome = await execute_operation(connection, Operation(session_id, session_id, plan))
+        found = _read_key(outcome.observed, session_id, entry, hot)
         if found is not None:
             await asyncio.to_thread(write_hot_key, folder, region.name, attempt.decision, found)
             advice = found.advise(shared=spec.reads.hot_part is not None, splittable=entry.name in region.splittable)
             log.warning("%s: %s; %s", region.name, found.describe(), advice)
-        await release_operation(connection, operation)
-    except asyncio.CancelledError:
-        await interrupt_operation(connection, attempt.session_id(folder), operation_id)
-        raise
     except Exception as error:  # whatever it is, the subtask goes on without it
         log.info("the key behind the hot subpartition %d of %s was not found: %s", hot.subpartition, hot.input, error)
+    finally:
+        with suppress(SparkOperationError):  # the server ends what nobody asks for
+            await release_session(connection, session_id)
 
 
 def _build_plan(spec: SubtaskSpec, entry: PlannedInput, subpartition: int, name: str) -> bytes:
