@@ -56,10 +56,8 @@ class Rescale:
 
     Args:
         partitions_per_slot: `spark.sql.shuffle.partitions` for each slot. Of a stateful query they are fixed by its
-            checkpoint: they count for its first start, and later only with `repartition_state`.
+            checkpoint: they count for its first start.
         files_per_slot: Spark's `maxFilesPerTrigger` of the source for each slot; None leaves what the source says.
-        repartition_state: cut the state anew, while nothing runs; needs RocksDB state and a server on the triggerer's
-            own host.
         min_increase: fewer slots more than it runs with are not worth a restart, unless there are all that are wanted.
         cooldown: seconds after each start in which nothing changes.
         stabilization: seconds for which other slots, though not all that are wanted, must have been there.
@@ -71,7 +69,6 @@ class Rescale:
 
     partitions_per_slot: int = 1
     files_per_slot: int | None = None
-    repartition_state: bool = False
     min_increase: int = 1
     cooldown: float = 30.0
     stabilization: float = 60.0

@@ -234,6 +234,8 @@ class StreamRun:
             self._query = await start_query(self.connection, session_id, plan)
         except SparkOperationError as error:
             return QueryEnded(QueryFailure(str(error), error.restartable))
+        except ExchangeUnreachableError as error:
+            return QueryEnded(QueryFailure(str(error)))
         log.info("%s: started for %s, run %s", self.stream.name, format_count(slots, "slot"), self._query.run_id)
         return QueryStarted(slots)
 
