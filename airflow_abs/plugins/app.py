@@ -1,4 +1,4 @@
-"""The routes of the page: one HTML page and two JSON documents, each only for who may see the DAG.
+"""The routes of the pages: two HTML pages and three JSON documents, each only for who may see the DAG.
 
 No `from __future__ import annotations` here: FastAPI reads the routes' annotations, which are local to `build_app`.
 """
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from airflow_abs.plugins.page_text import error_page, plan_page
+from airflow_abs.plugins.page_text import error_page, plan_page, stream_page
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,8 @@ def build_app() -> FastAPI:
     from airflow_abs.hooks.storage import open_path
     from airflow_abs.plugins import airflow_runs
     from airflow_abs.plugins.run_reader import RunReader
+    from airflow_abs.plugins.streams.airflow_streams import find_streams
+    from airflow_abs.plugins.streams.stream_reader import StreamReader
 
     app = FastAPI(title="Adaptive plan", docs_url=None, redoc_url=None, openapi_url=None)
     reader = RunReader(open_path)
@@ -34,6 +36,10 @@ def build_app() -> FastAPI:
         Depends(requires_access_dag("GET", DagAccessEntity.RUN)),
         Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE)),
     ]
+
+    # reasons of states are what stands in the log: Spark's words may quote rows
+    allowed_log = [*allowed, Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS))]
+    streams = StreamReader(open_path)
 
     def find_run(request: Request, session: SessionDep) -> airflow_runs.RunFacts:
         """The run that is asked for; its ids are read exactly as the checks before read them."""
@@ -55,8 +61,18 @@ def build_app() -> FastAPI:
         )
 
     @app.get("/plan", dependencies=allowed, response_class=HTMLResponse)
-    def plan(run: run_dependency) -> HTMLResponse:
-        return plan_page()
+    def plan(run: run_dependency, session: SessionDep) -> HTMLResponse:
+        """Of a run that has streams and no jobs, the streams."""
+        has_jobs = bool(airflow_runs.find_jobs(session, run.dag_id, [run.run_id])[run.run_id])
+        return stream_page() if not has_jobs and find_streams(session, run.dag_id, run.run_id) else plan_page()
+
+    @app.get("/streams", dependencies=allowed_log, response_class=HTMLResponse)
+    def show_streams(run: run_dependency) -> HTMLResponse:
+        return stream_page()
+
+    @app.get("/api/streams", dependencies=allowed_log)
+    def read_streams(run: run_dependency, session: SessionDep) -> JSONResponse:
+        return _uncached(streams.read_run(run, find_streams(session, run.dag_id, run.run_id)))
 
     @app.get("/api/run", dependencies=allowed)
     def read_run(
@@ -83,6 +99,6 @@ def _uncached(told: dict[str, Any]) -> JSONResponse:
 
 def _refuse(request: Request, error: HTTPException) -> Any:
     """A page for people, JSON for the page's own requests."""
-    if request.url.path.endswith("/plan"):
+    if request.url.path.endswith(("/plan", "/streams")) and "/api/" not in request.url.path:
         return error_page(error.status_code, str(error.detail))
     return JSONResponse({"detail": error.detail}, error.status_code)

@@ -22,6 +22,7 @@ _SCRIPTS = (
     "region.js",
     "main.js",
 )
+_STREAM_SCRIPTS = ("theme.js", "dom.js", "timeline.js", "streams/life.js", "streams/batches.js", "streams/stream.js")
 _TITLES = {401: "Not signed in", 403: "Not allowed", 404: "Not found"}
 _WHAT_TO_DO = {
     401: "Sign in to Airflow, then open this tab again.",
@@ -33,6 +34,13 @@ _WHAT_TO_DO = {
 def plan_page() -> HTMLResponse:
     """The page that draws a run; which one it reads from its own address."""
     return _respond(_document("page.html").replace("{{scripts}}", _joined(_SCRIPTS)), 200)
+
+
+def stream_page() -> HTMLResponse:
+    """The page that draws the streams of a run; which one it reads from its own address."""
+    styles = _joined((*_STYLES, "streams/stream.css"))
+    body = _text("streams/stream.html").replace("{{styles}}", styles)
+    return _respond(body.replace("{{scripts}}", _joined(_STREAM_SCRIPTS)), 200)
 
 
 def error_page(status: int, detail: str) -> HTMLResponse:

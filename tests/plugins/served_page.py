@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
-from airflow_abs.plugins.page_text import plan_page
+from airflow_abs.plugins.page_text import plan_page, stream_page
 from airflow_abs.plugins.run_reader import RunReader
 from tests.recorded_runs import RecordedRun
 
@@ -36,14 +36,39 @@ def instances(
     return found
 
 
-class Served:
-    """The page and the two documents at a port of their own."""
+class _Server:
+    """An application at a port of its own."""
+
+    def __init__(self, app: Any, path: str) -> None:
+        import uvicorn
+
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.path = path
+        self.server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error"))
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    def __enter__(self) -> str:
+        self.thread.start()
+        deadline = time.monotonic() + 150
+        while not self.server.started:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return f"http://127.0.0.1:{self.port}/adaptive_spark/{self.path}"
+
+    def __exit__(self, *error: object) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+
+
+class Served(_Server):
+    """The page and the two documents."""
 
     def __init__(
         self, told: dict[str, Any], history: list[Any], log: str | None = None, cleared: list[Any] | None = None
     ) -> None:
         """`log` and `cleared` are what Airflow's API would answer: the text of an error, and task instances."""
-        import uvicorn
         from fastapi import FastAPI
         from fastapi.responses import JSONResponse
 
@@ -56,23 +81,20 @@ class Served:
             app.get("/api/v2/dags/{rest:path}")(lambda: JSONResponse(content))
         if cleared is not None:
             app.post("/api/v2/dags/{rest:path}")(lambda: JSONResponse({"task_instances": cleared}))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error"))
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        super().__init__(app, "plan?dag_id=chain&run_id=run")
 
-    def __enter__(self) -> str:
-        self.thread.start()
-        deadline = time.monotonic() + 150
-        while not self.server.started:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        return f"http://127.0.0.1:{self.port}/adaptive_spark/plan?dag_id=chain&run_id=run"
 
-    def __exit__(self, *error: object) -> None:
-        self.server.should_exit = True
-        self.thread.join(10)
+class ServedStreams(_Server):
+    """The page of the streams of a run and its document."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        from fastapi import FastAPI
+        from fastapi.responses import JSONResponse
+
+        app = FastAPI()
+        app.get("/adaptive_spark/streams")(stream_page)
+        app.get("/adaptive_spark/api/streams")(lambda: JSONResponse(told))
+        super().__init__(app, "streams?dag_id=clicks&run_id=run")
 
 
 def read(

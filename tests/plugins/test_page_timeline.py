@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.plugins import shown_run
-from tests.plugins.pages import texts, wait_for
+from tests.plugins.pages import keep_picture, set_screen, texts, wait_for
 from tests.plugins.served_page import Served
 
 Open = Callable[..., dict[str, Any]]
@@ -30,11 +29,7 @@ def open_shop(browser: Any, tmp_path: Path) -> Iterator[Open]:
         cleared = shown_run.cleared(failed) if failed is not None else None
         served.append(Served(told, shown_run.thirty_days(told), log, cleared))
         address = served[-1].__enter__().partition("?")[0]
-        metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        browser.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
-        scheme = {"name": "prefers-color-scheme", "value": theme}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        set_screen(browser, width, theme)
         browser.get(f"{address}?dag_id=shop&run_id={run.folder.run_id}")
         wait_for(browser, "document.querySelectorAll('figure').length")
         return told
@@ -43,14 +38,6 @@ def open_shop(browser: Any, tmp_path: Path) -> Iterator[Open]:
     browser.get_log("browser")
     for each in served:
         each.__exit__()
-
-
-def keep_picture(browser: Any, path: Path, width: int, height: int | None = None, top: float = 0) -> None:
-    """The whole page, or a part of it."""
-    whole = browser.execute_script("return document.documentElement.scrollHeight")
-    clip = {"x": 0, "y": top, "width": width, "height": min(whole, height or whole), "scale": 1}
-    told = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
-    path.write_bytes(base64.b64decode(told["data"]))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -47,7 +47,13 @@ def test_every_route_refuses_who_is_not_signed_in(airflow_environment: Any) -> N
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert sorted(found["routes"]) == ["/api/history", "/api/run", "/plan"]  # a new one is tried as well
+    assert sorted(found["routes"]) == [
+        "/api/history",
+        "/api/run",
+        "/api/streams",
+        "/plan",
+        "/streams",
+    ]  # a new one is tried as well
     assert found["told"]["nothing"] == dict.fromkeys(found["routes"], 401)
     assert found["told"]["forged header"] == dict.fromkeys(found["routes"], 403)
     assert found["told"]["forged cookie"] == dict.fromkeys(found["routes"], 403)

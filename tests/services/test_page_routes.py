@@ -13,7 +13,7 @@ from tests.services.watched_run import WatchedRun
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-ROUTES = ("plan", "api/run", "api/history")
+ROUTES = ("plan", "streams", "api/run", "api/history", "api/streams")
 
 
 def ask(airflow: AirflowServices, route: str, query: str, *, token: str | None = None) -> httpx.Response:

@@ -189,6 +189,12 @@ def _check(task_id: str, source: object, sink: object) -> None:
             f"stream {task_id!r}: its source is declared incremental, which a stream is by itself: its checkpoint says "
             "what it has read; drop it"
         )
+    if callable(sink):
+        raise JobGraphError(
+            f"stream {task_id!r}: its sink is the function {getattr(sink, '__name__', sink)}, to be called with each "
+            "batch; expected Files(..., mode='append'). Let the stream add files, and a job read what is new of them: "
+            "AdaptiveSparkOperator(source=Files(..., incremental=True))"
+        )
     if not isinstance(sink, Files) or sink.mode != "append":
         found = f"Files(..., mode={sink.mode!r})" if isinstance(sink, Files) else repr(sink)
         raise JobGraphError(

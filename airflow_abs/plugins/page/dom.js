@@ -40,7 +40,7 @@ const dayOf = (date) => (date ? date.slice(0, 10) : "no date");
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 // The sub-application is mounted right below Airflow's own root, whatever that is.
-const ROOT = location.pathname.replace(/adaptive_spark\/plan$/, "");
+const ROOT = location.pathname.replace(/adaptive_spark\/(plan|streams)$/, "");
 const ASKED = new URLSearchParams(location.search);
 const DAG = ASKED.get("dag_id");
 const RUN = ASKED.get("run_id");

@@ -111,13 +111,13 @@ function drawBand(band, x, top, row, onPath) {
   return [...paths].sort().map(([key, d]) => s("path", { d, class: `span ${key}` }));
 }
 
-function drawAxis(total, x, top, narrow) {
+function drawAxis(total, x, top, narrow, from = TIMES.path + 4) {
   const wanted = total / (narrow ? 4 : 9), power = 10 ** Math.floor(Math.log10(wanted));
   const steps = total < 60 ? [1, 2, 5, 10].map((each) => each * power) : [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400];
   const step = steps.find((each) => each >= wanted) ?? steps.at(-1), marks = [];
   for (let at = 0; at <= total; at += step) marks.push(at);
   const tell = (at) => (total < 60 ? `${Number(at.toFixed(2))} s` : at < 60 ? `${at} s` : at % 60 ? `${Math.floor(at / 60)}:${String(at % 60).padStart(2, "0")}` : at < 3600 ? `${at / 60} min` : `${Number((at / 3600).toFixed(1))} h`);
-  return marks.map((at) => s("g", { class: "axis" }, s("line", { x1: x(at), x2: x(at), y1: TIMES.path + 4, y2: top }),
+  return marks.map((at) => s("g", { class: "axis" }, s("line", { x1: x(at), x2: x(at), y1: from, y2: top }),
     s("text", { x: x(at), y: top + 14, class: at === 0 ? "first" : x(at) > x(total) - 24 ? "last" : "" }, tell(at))));
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 import pendulum
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_abs import AdaptiveSparkStream, Files, IcebergTable, Rate, Rescale
@@ -49,6 +49,12 @@ def stream(**options: Any) -> AdaptiveSparkStream:
             {"sink": Files("/mart")},
             "stream 'clicks': its sink is Files(..., mode='overwrite'); a stream adds files, batch by batch: expected "
             "Files(..., mode='append'). To replace what is there, use an AdaptiveSparkOperator in an AdaptiveSparkJob",
+        ),
+        (
+            {"sink": print},
+            "stream 'clicks': its sink is the function print, to be called with each batch; expected Files(..., "
+            "mode='append'). Let the stream add files, and a job read what is new of them: "
+            "AdaptiveSparkOperator(source=Files(..., incremental=True))",
         ),
         (
             {"sink": Files("/mart", mode="append", sort_by=["page"])},
@@ -128,7 +134,11 @@ def test_a_decorated_function_takes_its_arguments_from_the_call() -> None:
             AirflowFailException,
             "stream 'clicks': failed in batch 7",
         ),
-        ({"status": "CANCELED", "reason": "canceled"}, AirflowException, "stream 'clicks': was given up (canceled)"),
+        (
+            {"status": "CANCELED", "reason": "canceled"},
+            AirflowFailException,
+            "stream 'clicks': was given up (canceled)",
+        ),
         ({"error": error_to_json(CheckpointHeldError("c is held"))}, CheckpointHeldError, "c is held"),
         ({"error": error_to_json(DamagedFileError("x is damaged", path="x"))}, AirflowFailException, "x is damaged"),
     ],
