@@ -85,4 +85,4 @@ def test_text_that_does_not_fit_its_schema_fails_as_it_does_in_jobs(
         plan = compile_stream(session, program(None, Files(str(tmp_path), format="json", schema="number BIGINT")))
     start = protos().Plan.FromString(plan).command.write_stream_operation_start
     assert start.query_name == "clicks 1"
-    assert start.input.read.data_source.options["mode"] == "FAILFAST"
+    assert start.input.collect_metrics.input.read.data_source.options["mode"] == "FAILFAST"
