@@ -87,7 +87,7 @@ lock: ## newest versions that pyproject.toml allows, into requirements.lock
 	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/pip install --upgrade 'pip>=25.1' hatchling editables
-	build/lock/bin/pip install --group dev --group docs '.[demo,cluster,s3,iceberg,java]'
+	build/lock/bin/pip install --group dev --group docs '.[demo,cluster,s3,iceberg,delta,java]'
 	{ head -n 1 requirements.lock; build/lock/bin/pip freeze --all --exclude airflow-abs --exclude pip; } > build/requirements.lock
 	mv build/requirements.lock requirements.lock
 	rm -rf build/lock

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_abs.hooks.ephemeral import Ephemeral
     from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
     from airflow_abs.operators.streams.adaptive_spark_stream import AdaptiveSparkStream
+    from airflow_abs.tables.delta_table import DeltaTable
     from airflow_abs.tables.iceberg_table import IcebergTable
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
 
@@ -28,6 +29,7 @@ _HOMES = {
     "AdaptiveSparkJob": "airflow_abs.task_groups.adaptive_spark",
     "AdaptiveSparkOperator": "airflow_abs.operators.adaptive_spark",
     "AdaptiveSparkStream": "airflow_abs.operators.streams.adaptive_spark_stream",
+    "DeltaTable": "airflow_abs.tables.delta_table",
     "Expect": "airflow_abs.core.expect.expectations",
     "RowCountChange": "airflow_abs.core.expect.expectations",
     "Unique": "airflow_abs.core.expect.expectations",
@@ -43,6 +45,7 @@ __all__ = [
     "AdaptiveSparkJob",
     "AdaptiveSparkOperator",
     "AdaptiveSparkStream",
+    "DeltaTable",
     "Ephemeral",
     "Expect",
     "Files",

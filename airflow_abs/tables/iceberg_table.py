@@ -174,7 +174,7 @@ class IcebergTable:
 
 
 def _describe(content: SnapshotContent) -> PinnedTable:
-    from airflow_abs.tables.iceberg.spark_schema import READ_SETTINGS
+    from airflow_abs.tables.spark_settings import READ_SETTINGS
 
     return PinnedTable(
         table=content.table,

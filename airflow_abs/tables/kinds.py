@@ -15,7 +15,10 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.tables.errors import TableError
 
-_OWN = {"iceberg": "airflow_abs.tables.iceberg_table.IcebergTable"}
+_OWN = {
+    "delta": "airflow_abs.tables.delta_table.DeltaTable",
+    "iceberg": "airflow_abs.tables.iceberg_table.IcebergTable",
+}
 _WORDS = {path: word for word, path in _OWN.items()}
 
 _DAG_FILES = "unusual_prefix_"

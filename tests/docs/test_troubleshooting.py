@@ -21,8 +21,8 @@ INTERNAL_MODULES = {
     "exchange/sources/glob_pattern.py",  # told as "source ...: <this>; escape it with a backslash or close it"
     "exchange/paths.py",
     # told as "table ...: where=... cannot be used to choose files: <this>"
-    "tables/iceberg/condition.py",
-    "tables/iceberg/literals.py",
+    "tables/conditions/condition.py",
+    "tables/conditions/literals.py",
     "tables/iceberg/field_ids.py",  # told as "...: its columns cannot be given the field ids of table ...: <this>"
     "spark/proof/explained.py",  # told as "Spark's plan of its transform cannot be read for the proof ... (<this>)"
     "exchange/storage/locations.py",

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.pinned import PinnedTable
-from airflow_abs.hooks.lineage import sources_of, split_uri, written
+from airflow_abs.hooks.lineage import sources_of, split_table, split_uri, written
 from airflow_abs.operators.commit import CommitOperator
 from tests.recorded_runs import revenue_run
 
@@ -37,6 +37,18 @@ def test_a_table_is_in_the_namespace_of_its_catalog_or_where_its_path_leads(
     ]
     found = sources_of(replace(plan, regions=tuple(regions)), "by_region")
     assert found == {dataset, ("file", "/lake/customers")}
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        ("lake.sales.orders", ("lake", "sales.orders")),
+        ("/lake/orders.v2", ("file", "/lake/orders.v2")),
+        ("s3://my_aws@lake/orders", ("s3://lake", "orders")),
+    ],
+)
+def test_a_table_that_is_a_folder_is_named_as_folders_are(table: str, name: tuple[str, str]) -> None:
+    assert split_table(table) == name
 
 
 def test_rows_and_bytes_of_a_sink_are_those_of_all_subtasks(tmp_path: Path) -> None:

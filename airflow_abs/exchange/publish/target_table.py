@@ -37,6 +37,7 @@ class TargetTable:
         required: top-level columns in which no row may be NULL.
         partitions: in order.
         settings: of every session that writes it.
+        not_in_files: columns whose values stand elsewhere, and not in the files.
         sort_by, files: as in `Files`.
         details: what its format needs to know besides when it is published to, as JSON values.
         kind: by which its class is found, see `airflow_abs.tables.kinds`; whoever asks a sink for its target sets it.
@@ -54,6 +55,7 @@ class TargetTable:
     files: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     kind: str = ""
+    not_in_files: tuple[str, ...] = ()
 
     @property
     def partition_by(self) -> tuple[str, ...]:

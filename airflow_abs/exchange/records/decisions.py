@@ -18,6 +18,7 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion
 from airflow_abs.exchange.records.reading import Count, Seconds, Subtasks, as_record, refuse
 from airflow_abs.exchange.sources.listing import SourceFile
+from airflow_abs.exchange.sources.pinned import with_constants
 from airflow_abs.exchange.sources.splits import ListedSource
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes
@@ -68,7 +69,16 @@ class StoredDecision:
         return [self.files[source][split] for split in self.decision.subtasks[index].splits[source]]
 
     def to_json(self) -> dict[str, Any]:
-        rare = (("partitions_read", self.partitions_read), ("placements", self.placements))
+        constants = {
+            name: [file.constants for file in files]
+            for name, files in self.files.items()
+            if any(file.constants for file in files)
+        }
+        rare = (
+            ("partitions_read", self.partitions_read),
+            ("placements", self.placements),
+            ("constants", constants),
+        )
         return {
             "plan": self.plan,
             "decision": self.decision.to_json(),
@@ -121,10 +131,15 @@ class StoredDecision:
     def from_json(payload: Mapping[str, Any], *, where: str) -> StoredDecision:
         """Build and check a decision; a DamagedFileError names the first field that is wrong."""
         fields = as_record(payload, _Fields, where=where)
+        for name, texts in fields.constants.items():
+            if len(texts) != len(fields.files.get(name, ())):
+                refuse(where, f"it has constants of {len(texts)} files of {name!r}, expected those of its files")
         stored = StoredDecision(
             plan=fields.plan,
             decision=_read_core_decision(fields.decision, where),
-            files={name: [SourceFile(path, size) for path, size in listed] for name, listed in fields.files.items()},
+            files={
+                name: with_constants(listed, fields.constants.get(name, ())) for name, listed in fields.files.items()
+            },
             producers=fields.producers,
             producer_decisions=fields.producer_decisions,
             measured=fields.measured,
@@ -154,6 +169,7 @@ class _Fields:
     placements: dict[str, list[str | None]] = field(default_factory=dict)
     measured_at: Seconds | None = None
     partitions_read: dict[str, tuple[Count, Count]] = field(default_factory=dict)
+    constants: dict[str, list[tuple[str | None, ...]]] = field(default_factory=dict)
 
 
 def _read_core_decision(value: Mapping[str, Any], where: str) -> RegionDecision:

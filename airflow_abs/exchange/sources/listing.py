@@ -26,11 +26,13 @@ class SourceFile:
     """A file of a source: `path` as Spark's reader takes it, size in bytes (never 0).
 
     `version` is the storage's tag of its content, or the time of its last change; "" where it was not asked for.
+    `constants` are texts of the values of columns that are in no file of its table, see `PinnedTable`.
     """
 
     path: str
     bytes: int
     version: str = field(default="", compare=False)
+    constants: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

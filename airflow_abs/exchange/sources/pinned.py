@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.reading import refuse
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A column of a table that has one value in all rows of a file, and is in none; files are listed with its text.
+
+    Args:
+        name: in the table.
+        column: of the text, while Spark reads.
+        expression: SQL of the value.
+    """
+
+    name: str
+    column: str
+    expression: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +39,12 @@ class PinnedTable:
         table: its name, with that of its catalog.
         version: what was current, in the words of its format, such as ``snapshot 7041``; empty for one without any.
         format: of its files, as Spark names it.
-        file_schema: Spark's JSON of the columns as Spark looks them up in the files: the source's own, in order, but
-            under other names where those of the files cannot be trusted.
+        file_schema: Spark's JSON of the columns as Spark looks them up in the files: the source's own less the
+            constants, in order, but under other names where those of the files cannot be trusted.
         condition: SQL that every row must meet besides; None for all rows of the files.
         settings: of every session that reads it.
         files, bytes: what is read; `all_files`, `all_bytes`: what that version holds.
+        constants: columns that are in no file, in the order of their texts in `SourceFile`.
     """
 
     table: str
@@ -39,6 +57,7 @@ class PinnedTable:
     all_bytes: int
     condition: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    constants: tuple[Constant, ...] = ()
 
     @property
     def label(self) -> str:
@@ -46,9 +65,18 @@ class PinnedTable:
         return f"{self.table} at {self.version}" if self.version else f"{self.table} (empty)"
 
 
+@dataclass(frozen=True, slots=True)
+class _Record:
+    files: list[tuple[str, int]]
+    constants: list[tuple[str | None, ...]] = field(default_factory=list)
+
+
 def write_pinned_files(folder: JobFolder, region: str, vertex: str, files: Sequence[SourceFile]) -> None:
     """Store what `plan` listed of the table that a vertex reads; a repetition replaces it."""
-    write_json(folder.pinned_path(region, vertex), {"files": [[file.path, file.bytes] for file in files]})
+    record: dict[str, Any] = {"files": [[file.path, file.bytes] for file in files]}
+    if any(file.constants for file in files):
+        record["constants"] = [file.constants for file in files]
+    write_json(folder.pinned_path(region, vertex), record)
 
 
 def read_pinned_files(folder: JobFolder, region: str, vertex: str) -> list[SourceFile]:
@@ -59,11 +87,21 @@ def read_pinned_files(folder: JobFolder, region: str, vertex: str) -> list[Sourc
     """
     path = folder.pinned_path(region, vertex)
     try:
-        found = msgspec.convert(read_json(path).get("files"), list[tuple[str, int]])
+        found = msgspec.convert(read_json(path), _Record)
     except msgspec.ValidationError as error:
         where = str(locate(path))
         raise DamagedFileError(
             f"{where}: {error}; the record is damaged, or another version of airflow_abs wrote it: clear the task plan",
             path=where,
         ) from error
-    return [SourceFile(file, size) for file, size in found]
+    if found.constants and len(found.constants) != len(found.files):
+        refuse(str(locate(path)), f"it has constants of {len(found.constants)} files, expected {len(found.files)}")
+    return with_constants(found.files, found.constants)
+
+
+def with_constants(files: Sequence[tuple[str, int]], constants: Sequence[tuple[str | None, ...]]) -> list[SourceFile]:
+    """Files as records have them: path and bytes, and beside them the texts of their constants, if there are any."""
+    return [
+        SourceFile(path, size, constants=texts)
+        for (path, size), texts in zip(files, constants or [()] * len(files), strict=True)
+    ]

@@ -134,6 +134,11 @@ def _settings(members: Sequence[CompiledVertex]) -> Mapping[str, str]:
     return dict(members[0].spark_conf) | {name: value for settings in needed for name, value in settings.items()}
 
 
+def _columns_of_files(vertex: CompiledVertex, sink: Files | TargetTable) -> list[str]:
+    without = sink.not_in_files if isinstance(sink, TargetTable) else ()
+    return [name for name in vertex.schema.names if name not in without]
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """A vertex's rows as one relation, and the results that its placeholders read; `expectations` are checked on it."""
@@ -182,7 +187,7 @@ class _StepCut:
             self.sinks.append(PlannedSink(vertex.name, result, None, sink))
         else:
             self.sinks.append(PlannedSink(vertex.name, result, sink))
-        laid_out = arrange(relation, sink, vertex.schema.names)
+        laid_out = arrange(relation, sink, _columns_of_files(vertex, sink))
         shuffles = rows.shuffles or sink.files is not None
         self._add_step(vertex, replace(rows, relation=laid_out, shuffles=shuffles), result, sink=sink)
 

@@ -9,7 +9,7 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.spark.connect.protocol import protos
-from airflow_abs.spark.relations import Relation, sql_expression
+from airflow_abs.spark.relations import Relation, drop_columns, sql_expression
 
 StructType = Any
 DataType = Any
@@ -55,7 +55,8 @@ def check_columns_fit(vertex: str, schema: StructType, target: TargetTable) -> N
 
 
 def to_table(relation: Relation, target: TargetTable) -> Relation:
-    """The table's columns with their ids, by name; then the partition values, computed of what is written."""
+    """The table's columns with their ids, by name; then the partition values, computed of what is written; without the
+    columns that are not in its files."""
     from pyspark.sql.connect.types import pyspark_types_to_proto_types
 
     proto = protos()
@@ -75,7 +76,8 @@ def to_table(relation: Relation, target: TargetTable) -> Relation:
         proto.Expression.Alias(expr=sql_expression(partition.expression), name=[partition.column])
         for partition in target.partitions
     ]
-    return proto.Relation(with_columns=proto.WithColumns(input=rows, aliases=values))
+    rows = proto.Relation(with_columns=proto.WithColumns(input=rows, aliases=values))
+    return drop_columns(rows, target.not_in_files) if target.not_in_files else rows
 
 
 def _fields(target: TargetTable) -> list[Any]:

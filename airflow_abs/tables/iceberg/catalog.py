@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
 
-from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.errors import TableError, first_line
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -29,16 +29,12 @@ def load_table(name: str, catalog: str, properties: Mapping[str, str]) -> Table:
         return load_catalog(catalog, **properties).load_table(name)
     except (NoSuchTableError, NoSuchNamespaceError, NoSuchViewError) as error:
         raise TableError(
-            f"table {catalog}.{name}: the catalog does not hold it: {_first_line(error)}; check the name, and "
+            f"table {catalog}.{name}: the catalog does not hold it: {first_line(error)}; check the name, and "
             f"which catalog the connection {catalog!r} leads to"
         ) from error
     except Exception as error:  # of whatever library the catalog's kind brings
         raise TableError(
-            f"table {catalog}.{name}: the catalog cannot be read: {type(error).__name__}: {_first_line(error)}; "
+            f"table {catalog}.{name}: the catalog cannot be read: {type(error).__name__}: {first_line(error)}; "
             "check the connection: its extra holds the catalog's properties, such as "
             '{"type": "rest", "uri": "https://..."} or {"type": "sql", "uri": "postgresql+psycopg2://..."}'
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 from pyiceberg.io.pyarrow import (
@@ -22,12 +19,11 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.transforms import VoidTransform
 from pyiceberg.typedef import Record
 
-from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
+from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.results.thrift_compact import ThriftError
-from airflow_abs.exchange.storage.locations import locate
-from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.iceberg.field_ids import ColumnsDifferError, footer_with_ids, lacks_ids
 from airflow_abs.tables.iceberg.target import TEXT_PREFIX
+from airflow_abs.tables.staged_files import COPIES_AT_ONCE, check_required, copy_bytes, open_staged, partition_texts
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -35,10 +31,6 @@ if TYPE_CHECKING:
 
     from airflow_abs.exchange.publish.record import StagedFile
     from airflow_abs.exchange.publish.target_table import TargetTable
-
-_COPIES_AT_ONCE = 8
-_COPIED_AT_ONCE = 1 << 20
-_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,7 @@ class _Writer:
             stats_columns=compute_statistics_plan(self.schema, self.table.properties),
             parquet_column_mapping=parquet_path_to_id_mapping(self.schema),
         )
-        self._check_nulls(staged, footer)
+        check_required(self.target.table, self.target.required, staged, footer)
         file = DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=path,
@@ -77,29 +69,17 @@ class _Writer:
         return file
 
     def _partition(self, name: str) -> Record:
-        folders = dict(part.partition("=")[::2] for part in PurePosixPath(name).parts[:-1] if "=" in part)
+        texts = partition_texts(name)
         kinds = {partition.column: partition.kind for partition in self.target.partitions}
         columns = iter(self.target.partitions)
         spec = self.table.specs()[self.target.details["spec_id"]]
         values = [
             None
             if isinstance(field.transform, VoidTransform)
-            else _value(folders[(column := next(columns).column)], kinds[column])
+            else _value(texts[(column := next(columns).column)], kinds[column])
             for field in spec.fields
         ]
         return Record(*values)
-
-    def _check_nulls(self, staged: StagedFile, footer: Any) -> None:
-        """Of columns in which the table allows none."""
-        at = {footer.schema.column(number).path: number for number in range(footer.num_columns)}
-        for name in self.target.required:
-            for group in range(footer.num_row_groups):
-                found = footer.row_group(group).column(at[name]).statistics
-                if found is None or found.null_count:
-                    raise TableError(
-                        f"table {self.target.table}: column {name!r} is required, and {staged.name} has rows in which "
-                        "it is NULL; nothing was published. Leave such rows out in the transform, or make it optional"
-                    )
 
 
 def make_data_files(table: Table, target: TargetTable, staged: Sequence[StagedFile], prefix: str) -> list[DataFile]:
@@ -117,53 +97,31 @@ def make_data_files(table: Table, target: TargetTable, staged: Sequence[StagedFi
     """
     schema = next(schema for schema in table.metadata.schemas if schema.schema_id == target.details["schema_id"])
     writer = _Writer(table, schema, target, f"{prefix}-{uuid.uuid4().hex[:12]}")
-    with ThreadPoolExecutor(_COPIES_AT_ONCE, thread_name_prefix="copy-to-table") as pool:
+    with ThreadPoolExecutor(COPIES_AT_ONCE, thread_name_prefix="copy-to-table") as pool:
         return list(pool.map(writer.add, range(len(staged)), staged))
 
 
 def _copy(table: Table, staged: StagedFile, path: str, schema: Schema) -> int:
     """Its data as they are, its footer with the ids that Spark leaves out; the bytes that it then has."""
-    source = locate(staged.source)
-    try:
-        stream = source.fs.open(source.path, "rb")
-    except FileNotFoundError as error:
-        raise MissingFileError(
-            f"{source}: no such file; its manifest lists it: clear the subtask that wrote it", path=str(source)
-        ) from error
-    with stream:
-        if (found := stream.seek(0, os.SEEK_END)) != staged.bytes:
-            raise DamagedFileError(
-                f"{source}: {found} bytes, its manifest says {staged.bytes}; clear the subtask that wrote it",
-                path=str(source),
-            )
+    with open_staged(staged) as stream:
         try:
-            data, footer = footer_with_ids(stream, found, schema) if lacks_ids(schema) else (found, b"")
+            data, footer = footer_with_ids(stream, staged.bytes, schema) if lacks_ids(schema) else (staged.bytes, b"")
         except (ColumnsDifferError, ThriftError) as error:
             raise DamagedFileError(
-                f"{source}: its columns cannot be given the field ids of table {table.name()}: {error}; clear the "
-                "subtask that wrote it",
-                path=str(source),
+                f"{staged.source}: its columns cannot be given the field ids of table {table.name()}: {error}; clear "
+                "the subtask that wrote it",
+                path=str(staged.source),
             ) from error
         stream.seek(0)
         with table.io.new_output(path).create() as output:
-            _copy_bytes(stream, output, data)
+            copy_bytes(stream, output, data)
             output.write(footer)
     return data + len(footer)
 
 
-def _copy_bytes(source: Any, output: Any, count: int) -> None:
-    while count:
-        read = source.read(min(count, _COPIED_AT_ONCE))
-        if not read:
-            raise EOFError(f"{count} bytes are missing")
-        output.write(read)
-        count -= len(read)
-
-
-def _value(folder: str, kind: str) -> Any:
-    if folder == _NULL_FOLDER:
+def _value(text: str | None, kind: str) -> Any:
+    if text is None:
         return None
-    text = unquote(folder)
     if kind == "string":
         return text.removeprefix(TEXT_PREFIX)
     if kind == "boolean":

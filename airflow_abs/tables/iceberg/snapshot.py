@@ -12,8 +12,8 @@ from pyiceberg.manifest import DataFile, FileFormat, ManifestContent
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 
+from airflow_abs.tables.conditions.condition import Condition, read_condition
 from airflow_abs.tables.errors import TableError
-from airflow_abs.tables.iceberg.condition import Condition, read_condition
 from airflow_abs.tables.iceberg.spark_schema import SparkSchema, spark_schema
 
 if TYPE_CHECKING:

@@ -36,19 +36,9 @@ from pyiceberg.types import (
 )
 
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.spark_settings import FIELD_ID
 
 Naming = Callable[[NestedField], str]
-
-FIELD_ID = "parquet.field.id"
-
-READ_SETTINGS = {
-    "spark.sql.parquet.fieldId.read.enabled": "true",
-    # Else, where a server has it so, files without ids would read as NULL.
-    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
-    # Else Spark lists files with a job of its own as soon as there are 33 of them: 1,000 took 23 s.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-}
-"""What a session needs to read by field id."""
 
 _PRIMITIVES: dict[type[IcebergType], str] = {
     BooleanType: "boolean",

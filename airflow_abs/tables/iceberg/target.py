@@ -39,21 +39,13 @@ from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.publish.target_table import TableMode, TargetPartition, TargetTable
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.iceberg.spark_schema import spark_schema
+from airflow_abs.tables.spark_settings import WRITE_SETTINGS
 
 if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionField
     from pyiceberg.table import Table
 
 TEXT_PREFIX = "v"
-
-WRITE_SETTINGS = {
-    "spark.sql.parquet.fieldId.write.enabled": "true",
-    # Spark's own default, INT96, is no type of Iceberg's.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.writeLegacyFormat": "false",
-}
-"""What a session needs to write files that the table's readers understand."""
 
 _HIGHEST_FORMAT = 2
 _MICROS_OF_A_DAY = 86_400_000_000
@@ -92,7 +84,7 @@ def read_target(name: str, table: Table, *, conn_id: str, mode: TableMode) -> Ta
         details={"schema_id": schema.schema_id, "spec_id": spec.spec_id},
         required=tuple(field.name for field in schema.fields if field.required),
         partitions=partitions,
-        settings=WRITE_SETTINGS,
+        settings={**WRITE_SETTINGS, "spark.sql.parquet.fieldId.write.enabled": "true"},
     )
 
 

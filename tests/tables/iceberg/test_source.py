@@ -17,7 +17,7 @@ from pyiceberg.types import DecimalType, DoubleType, LongType, StringType
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, IcebergTable
 from airflow_abs.spark.errors import SparkOperationError
 from airflow_abs.tables.errors import TableError
-from airflow_abs.tables.iceberg.spark_schema import READ_SETTINGS
+from airflow_abs.tables.spark_settings import READ_SETTINGS
 from airflow_abs.testing import run_locally
 from airflow_abs.testing.rows import describe_difference
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -22,7 +21,7 @@ from pyiceberg.types import (
 )
 from pyiceberg.utils.datetime import micros_to_timestamp
 
-_PLAIN = re.compile(r"[\w .,:;/+*%()\[\]{}=<>!?@#&|~^$-]*", re.ASCII)
+from airflow_abs.core.sql_names import text_literal
 
 
 def spark_literal(kind: IcebergType, value: Any) -> str:
@@ -38,10 +37,6 @@ def spark_literal(kind: IcebergType, value: Any) -> str:
     if type(kind) not in _WRITERS:
         raise ValueError(f"columns of type {kind} cannot be compared with literals")
     return _WRITERS[type(kind)](value)
-
-
-def _text(value: str) -> str:
-    return f"'{value}'" if _PLAIN.fullmatch(value) else f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _decimal(value: Decimal) -> str:
@@ -63,5 +58,5 @@ _WRITERS: dict[type[IcebergType], Callable[[Any], str]] = {
     DateType: lambda value: f"date_from_unix_date({value})",
     TimestampType: lambda value: f"TIMESTAMP_NTZ'{micros_to_timestamp(value).isoformat(sep=' ')}'",
     TimestamptzType: lambda value: f"timestamp_micros({_cast_to('BIGINT')(value)})",
-    StringType: _text,
+    StringType: text_literal,
 }

@@ -22,8 +22,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BooleanType, FloatType, IntegerType, ListType, LongType, NestedField, StringType, StructType
 
 from airflow_abs.spark.connect.session import open_session
+from airflow_abs.tables.conditions.condition import read_condition
 from airflow_abs.tables.errors import TableError
-from airflow_abs.tables.iceberg.condition import read_condition
 from airflow_abs.tables.iceberg.snapshot import read_snapshot
 
 if TYPE_CHECKING:

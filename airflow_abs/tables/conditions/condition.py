@@ -45,8 +45,8 @@ from pyiceberg.types import (
 from pyparsing import ParseBaseException
 
 from airflow_abs.core.sql_names import quote
+from airflow_abs.tables.conditions.literals import spark_literal
 from airflow_abs.tables.errors import TableError
-from airflow_abs.tables.iceberg.literals import spark_literal
 
 _LIKE = re.compile(r"\blike\s*'((?:[^']|'')*)'", re.IGNORECASE)
 _NOT_A_PREFIX = re.compile(r"_|\\(?!%)")
@@ -179,7 +179,7 @@ class _BoundSql(_Connectives, BoundBooleanExpressionVisitor[str]):
         Raises:
             ValueError: it is in a list or a map.
         """
-        path = _find_path(self._schema.fields, field.field_id)
+        path = find_path(self._schema.fields, field.field_id)
         if path is None:
             raise ValueError(f"{field.name!r} is in a list or a map, of which there are many in a row")
         return path
@@ -247,11 +247,12 @@ class _BoundSql(_Connectives, BoundBooleanExpressionVisitor[str]):
         return spark_literal(term.ref().field.field_type, value)
 
 
-def _find_path(fields: Iterable[NestedField], field_id: int) -> tuple[str, ...] | None:
+def find_path(fields: Iterable[NestedField], field_id: int) -> tuple[str, ...] | None:
+    """The names that lead to a field through structs; None if it is in a list or a map."""
     for field in fields:
         if field.field_id == field_id:
             return (field.name,)
         inside = field.field_type.fields if isinstance(field.field_type, StructType) else ()
-        if (path := _find_path(inside, field_id)) is not None:
+        if (path := find_path(inside, field_id)) is not None:
             return (field.name, *path)
     return None

@@ -1,0 +1,1 @@
+"""`where` of a table of any kind: one grammar, that of pyiceberg, and one meaning, for files as for rows."""

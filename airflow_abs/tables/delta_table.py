@@ -1,0 +1,206 @@
+"""`DeltaTable`: a Delta Lake table, a version of it as the source of a vertex or a new one as its sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
+from airflow_abs.exchange.sources.files import check_file_count, column_list
+from airflow_abs.exchange.sources.listing import SourceFile
+from airflow_abs.exchange.sources.pinned import Constant, PinnedTable
+from airflow_abs.exchange.storage.uris import connection_of, for_hadoop, with_authority, without_connection
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.sink import Published, RunFiles
+from airflow_abs.tables.source import Pin
+
+if TYPE_CHECKING:
+    from airflow_abs.tables.delta.version import VersionContent, VersionFile
+
+_MODES: tuple[TableMode, ...] = get_args(TableMode)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaTable:
+    """A Delta table, which must exist.
+
+    As a source: `plan` fixes the version, and all subtasks of the run read that one. Tables whose rows are deleted by
+    deletion vectors are refused: purge them first. As a sink: all that a run wrote becomes one version, once.
+
+    The extra ``delta`` (deltalake) must be installed on Airflow's side; Spark needs nothing.
+
+    Args:
+        path: the folder that ``_delta_log`` is in: a local path, or a URI, which may name an Airflow connection, as in
+            ``s3://my_aws@lake/orders``; templated.
+        version: the number of the one to read; templated; by default the newest when `plan` runs; for sources.
+        where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
+            columns with literals, in the grammar of `IcebergTable`. Files that cannot hold such rows are not read;
+            templated; for sources.
+        mode: append, overwrite (the table then holds this run's rows alone) or overwrite_partitions (only those
+            partitions that the run writes); for sinks.
+        sort_by: columns by which the rows of each file are sorted; for sinks.
+        files: at most so many files from each subtask (in each partition); for sinks. Left out, as many as Spark wrote
+            side by side.
+
+    Raises:
+        ValueError: no path; an unknown mode, columns that are no names, less than one file.
+    """
+
+    path: str
+    version: int | str | None = None
+    where: str | None = None
+    mode: TableMode = "append"
+    sort_by: tuple[str, ...] = ()
+    files: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            raise ValueError("DeltaTable: the path is empty; give the folder that _delta_log is in")
+        if self.mode not in _MODES:
+            raise ValueError(f"DeltaTable({self.path!r}): mode is {self.mode!r}; expected one of {', '.join(_MODES)}")
+        object.__setattr__(self, "sort_by", column_list(f"DeltaTable({self.path!r})", "sort_by", self.sort_by))
+        check_file_count(f"DeltaTable({self.path!r})", self.files)
+        try:
+            if isinstance(self.path, str):  # an XCom has a path only in the run
+                with_authority(self.path)
+        except ValueError as error:
+            raise ValueError(f"DeltaTable: {error}") from None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def pin(self, connect: Callable[[str], Mapping[str, str]]) -> Pin:
+        """Fix what is read.
+
+        Args:
+            connect: what the connection that the path names holds.
+
+        Raises:
+            TableError: see `load_table` and `read_version`; or deltalake is not installed.
+        """
+        with _installed(self.path):
+            from airflow_abs.tables.delta.storage import TableFolder, load_table
+            from airflow_abs.tables.delta.version import read_version
+
+            version, options = self._version(), _options(self.path, connect)
+            table = load_table(self.path, options, version)
+            sizes = TableFolder(self.path, options).sizes if version is not None else None
+            content = read_version(self.path, table, where=self.where, sizes=sizes)
+        return Pin(
+            schema=content.columns.schema,
+            pinned=_describe(content),
+            files=tuple(SourceFile(self._uri(file), file.bytes, constants=file.partition) for file in content.files),
+        )
+
+    def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+        """What rows must be like to be published to it.
+
+        Raises:
+            TableError: see `load_table` and `read_target`; it is given what only a source has; or deltalake is not
+                installed.
+        """
+        if self.where is not None or self._version() is not None:
+            raise TableError(
+                f"table {self.path}: where= and version= choose what a source reads, and this is a sink; leave them out"
+            )
+        with _installed(self.path):
+            from airflow_abs.tables.delta.storage import load_table
+            from airflow_abs.tables.delta.target import read_target
+        table = load_table(self.path, _options(self.path, connect))
+        target = read_target(self.path, table, conn_id=connection_of(self.path) or "", mode=self.mode)
+        sort_by = tuple(column for column in self.sort_by if column not in target.not_in_files)
+        return replace(target, sort_by=sort_by, files=self.files)
+
+    @staticmethod
+    def publish(
+        target: TargetTable,
+        run: RunFiles,
+        connect: Callable[[str], Mapping[str, str]],
+        on_step: Callable[[str], None],
+    ) -> Published:
+        """One version with the run's files; errors as `VersionPublication.publish`, `make_data_files`."""
+        from airflow_abs.tables.delta.data_files import make_data_files
+        from airflow_abs.tables.delta.publish import VersionPublication
+        from airflow_abs.tables.delta.storage import TableFolder, load_table
+
+        options = _options(target.table, connect)
+        folder = TableFolder(target.table, options)
+        publication = VersionPublication(
+            target=target,
+            identity=run.identity,
+            digest=run.digest,
+            load=partial(load_table, target.table, options),
+            folder=folder,
+            make_files=lambda prefix: make_data_files(folder, target, run.files, prefix),
+            count=len(run.files),
+            on_step=on_step,
+        )
+        done = publication.publish()
+        return Published(done.changed, done.replaced, {"version": done.version})
+
+    @property
+    def asset_uri(self) -> str | None:
+        """The folder's URI; None if the path is templated."""
+        if not isinstance(self.path, str) or "{{" in self.path:
+            return None
+        return self._root()
+
+    def _root(self) -> str:
+        path = without_connection(with_authority(self.path)).rstrip("/")
+        return path if "://" in path else f"file://{Path(path).absolute()}"
+
+    def _uri(self, file: VersionFile) -> str:
+        """As Spark takes it."""
+        return for_hadoop(file.path if file.is_absolute else f"{self._root()}/{file.path}")
+
+    def _version(self) -> int | None:
+        if self.version in (None, "", "None"):
+            return None
+        try:
+            return int(str(self.version))
+        except ValueError as error:
+            raise TableError(
+                f"table {self.path}: version is {self.version!r}; expected the number of a version"
+            ) from error
+
+
+def _options(path: str, connect: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
+    from airflow_abs.tables.delta.storage import storage_options
+
+    conn_id = connection_of(path)
+    return storage_options(path, connect(conn_id) if conn_id else {})
+
+
+@contextmanager
+def _installed(path: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise TableError(f"table {path}: {error}; install airflow-abs[delta] where Airflow's workers run") from error
+
+
+def _describe(content: VersionContent) -> PinnedTable:
+    from airflow_abs.tables.delta.partition_values import read_expression
+    from airflow_abs.tables.spark_settings import READ_SETTINGS
+
+    columns = content.columns
+    return PinnedTable(
+        table=content.table,
+        version=f"version {content.version}",
+        format="parquet",
+        file_schema=columns.file_schema,
+        files=len(content.files),
+        bytes=sum(file.bytes for file in content.files),
+        all_files=content.all_files,
+        all_bytes=content.all_bytes,
+        condition=content.condition,
+        settings=READ_SETTINGS,
+        constants=tuple(
+            Constant(column, text := f"__constant_{number}", read_expression(columns.type_of(column), text))
+            for number, column in enumerate(columns.partitions)
+        ),
+    )

@@ -1,0 +1,250 @@
+"""A run's rows are in the table once: repeated, cleared, overtaken, or eight at a time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable as Library
+from deltalake import write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, MissingFileError
+from airflow_abs.tables.delta.publish import RUN_PROPERTY
+from airflow_abs.tables.errors import TableError
+from tests.tables.delta.staging import SCHEMA, create, edit_log, publish, row, rows_of, stage, target_of
+
+NULL_FOLDER = "__partition_0=__HIVE_DEFAULT_PARTITION__"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "lake" / "t"
+
+
+def test_a_run_is_one_version_and_a_repetition_none(table: Path, tmp_path: Path) -> None:
+    create(table, [row(1, "old")])
+    staged = [stage(tmp_path / "a", [row(2), row(3)]), stage(tmp_path / "a", [row(4)])]
+    done = publish(target_of(table), staged, "monday")
+    assert done == {
+        "target": str(table),
+        "identity": "dag/monday/job/t",
+        "files": 2,
+        "rows": 3,
+        "bytes": sum(file.bytes for file in staged),
+        "changed": True,
+        "replaced": (),
+        "version": 1,
+    }
+    again = publish(target_of(table), staged, "monday")
+    assert (again["changed"], again["version"]) == (False, 1)
+    assert rows_of(table) == [(1, "old"), (2, "north"), (3, "north"), (4, "north")]
+    assert Library(table).version() == 1
+
+
+def test_a_cleared_run_replaces_its_rows_among_those_of_others(table: Path, tmp_path: Path) -> None:
+    create(table)
+    publish(target_of(table), [stage(tmp_path / "a", [row(1)])], "monday")
+    publish(target_of(table), [stage(tmp_path / "b", [row(2)])], "tuesday")
+    publish(target_of(table), [stage(tmp_path / "c", [row(3)])], "monday")
+    assert rows_of(table) == [(2, "north"), (3, "north")]
+    publish(target_of(table), [], "monday")
+    assert rows_of(table) == [(2, "north")]
+    assert publish(target_of(table), [], "monday")["changed"] is False
+    publish(target_of(table), [stage(tmp_path / "a", [row(1)])], "monday")
+    assert rows_of(table) == [(1, "north"), (2, "north")]
+
+
+def test_a_run_of_which_rows_were_compacted_is_not_replaced(table: Path, tmp_path: Path) -> None:
+    create(table)
+    staged = [stage(tmp_path / "a", [row(1)]), stage(tmp_path / "a", [row(2)])]
+    publish(target_of(table), staged, "monday")
+    Library(table).optimize.compact()
+    assert publish(target_of(table), staged, "monday")["changed"] is False
+    with pytest.raises(TableError, match="published 2 files of which others have since rewritten or deleted some"):
+        publish(target_of(table), [stage(tmp_path / "b", [row(3)])], "monday")
+    assert rows_of(table) == [(1, "north"), (2, "north")]
+
+
+def test_a_partition_that_was_compacted_may_be_overwritten_by_its_run(table: Path, tmp_path: Path) -> None:
+    create(table, partition_by=["region"])
+    target = target_of(table, "overwrite_partitions")
+    staged = [stage(tmp_path / "a", [row(number)], "__partition_0=vnorth") for number in (1, 2)]
+    publish(target, staged, "monday")
+    Library(table).optimize.compact()
+    publish(target, [stage(tmp_path / "b", [row(3)], "__partition_0=vnorth")], "monday")
+    assert rows_of(table) == [(3, "north")]
+
+
+def test_a_run_whose_name_has_expired_is_found_by_its_files(table: Path, tmp_path: Path) -> None:
+    expiring = {"delta.setTransactionRetentionDuration": "interval 1 days"}
+    create(table, configuration=expiring)
+    staged = [stage(tmp_path / "a", [row(1)])]
+    publish(target_of(table), staged, "monday")
+
+    def forget(action: dict[str, object]) -> None:
+        if "txn" in action:
+            action.clear()
+            action["commitInfo"] = {}
+
+    edit_log(table, 1, forget)
+    assert Library(table).transaction_version("dag/monday/job/t") is None
+    assert publish(target_of(table), staged, "monday")["changed"] is False
+    assert rows_of(table) == [(1, "north")]
+
+
+def test_overwriting_leaves_the_runs_rows_alone_and_names_whose_were_replaced(table: Path, tmp_path: Path) -> None:
+    create(table, [row(0, "old")])
+    publish(target_of(table), [stage(tmp_path / "a", [row(1)])], "monday")
+    done = publish(target_of(table, "overwrite"), [stage(tmp_path / "b", [row(2)])], "tuesday")
+    assert done["replaced"] == ("dag/monday/job/t",)
+    assert rows_of(table) == [(2, "north")]
+    assert rows_of(table, 1) == [(0, "old"), (1, "north")]
+
+
+def test_overwriting_partitions_leaves_the_others_also_for_null_and_odd_texts(table: Path, tmp_path: Path) -> None:
+    create(table, [row(1), row(3, None), row(4, "a/b%=c +ü")], partition_by=["region"])
+    staged = [
+        stage(tmp_path, [row(5, None)], NULL_FOLDER),
+        stage(tmp_path, [row(6)], "__partition_0=va%2Fb%25%3Dc +ü"),
+    ]
+    publish(target_of(table, "overwrite_partitions"), staged, "monday")
+    assert rows_of(table) == sorted([(1, "north"), (5, None), (6, "a/b%=c +ü")], key=str)
+    library = Library(table)
+    assert library.to_pyarrow_table(filters=[("region", "=", "a/b%=c +ü")])["id"].to_pylist() == [6]
+    found = pa.table(library.scan(predicate="region IS NULL"))
+    assert found["id"].to_pylist() == [5]
+
+
+def test_an_empty_text_as_a_partition_is_refused_as_readers_take_it_for_null(table: Path, tmp_path: Path) -> None:
+    create(table, partition_by=["region"])
+    with pytest.raises(TableError, match="partition column 'region' is the empty text, which every reader of Delta"):
+        publish(target_of(table), [stage(tmp_path, [row(1, "")], "__partition_0=v")], "monday")
+    assert rows_of(table) == []
+
+
+def test_an_append_that_would_be_overwritten_unseen_stops_the_run(table: Path, tmp_path: Path) -> None:
+    create(table, [row(1, "old")])
+
+    def append_once(step: str, left: list[str] = [""]) -> None:  # noqa: B006
+        if step == "ready" and left:
+            left.pop()
+            write_deltalake(table, pa.Table.from_pylist([row(2, "new")], schema=SCHEMA), mode="append")
+
+    staged = [stage(tmp_path, [row(3)])]
+    with pytest.raises(CommitConflictError, match="was committed while this run was about to overwrite, with 1 files"):
+        publish(target_of(table, "overwrite"), staged, "monday", on_step=append_once)
+    assert rows_of(table) == [(1, "old"), (2, "new")]
+    publish(target_of(table, "overwrite"), staged, "monday")
+    assert rows_of(table) == [(3, "north")]
+
+
+def test_an_append_that_is_overtaken_adds_its_rows_after_the_other(table: Path, tmp_path: Path) -> None:
+    create(table)
+    steps: list[str] = []
+
+    def append_once(step: str) -> None:
+        steps.append(step)
+        if steps.count("ready") == 1 and step == "ready":
+            write_deltalake(table, pa.Table.from_pylist([row(2, "new")], schema=SCHEMA), mode="append")
+
+    publish(target_of(table), [stage(tmp_path, [row(3)])], "monday", on_step=append_once)
+    assert rows_of(table) == [(2, "new"), (3, "north")]
+    assert steps == ["files copied", "ready", "overtaken", "ready", "committed"]
+
+
+def test_what_the_library_refuses_is_told_and_not_tried_again(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(table)
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise CommitFailedError("Unsupported table features required: [CoordinatedCommits]")
+
+    monkeypatch.setattr(Library, "create_write_transaction", refuse)
+    with pytest.raises(TableError, match="though nobody came first: Unsupported table features required"):
+        publish(target_of(table), [stage(tmp_path, [row(1)])], "monday")
+
+
+def test_files_that_are_not_as_their_manifest_says_are_not_published(table: Path, tmp_path: Path) -> None:
+    create(table)
+    staged = stage(tmp_path, [row(1)])
+    with pytest.raises(DamagedFileError, match=f"{staged.bytes} bytes, its manifest says {staged.bytes + 1}"):
+        publish(target_of(table), [replace(staged, bytes=staged.bytes + 1)], "monday")
+    Path(str(staged.source)).unlink()
+    with pytest.raises(MissingFileError, match="its manifest lists it: clear the subtask that wrote it"):
+        publish(target_of(table), [staged], "monday")
+    assert rows_of(table) == []
+
+
+def test_a_table_that_changed_or_was_made_anew_is_refused(table: Path, tmp_path: Path) -> None:
+    create(table)
+    target, staged = target_of(table), [stage(tmp_path, [row(1)])]
+    rewritten = pa.table({"id": pa.array(["1"]), "region": pa.array(["x"])})
+    write_deltalake(table, rewritten, mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(TableError, match="has other columns since this run was planned"):
+        publish(target, staged, "monday")
+    create(table, mode="overwrite", schema_mode="overwrite", partition_by=["region"])
+    with pytest.raises(TableError, match="is partitioned in another way since this run was planned"):
+        publish(target, staged, "monday")
+    with pytest.raises(TableError, match="was made anew since this run was planned"):
+        publish(replace(target, uuid="another"), staged, "monday")
+
+
+def test_a_column_that_was_added_since_the_plan_is_null_in_the_runs_rows(table: Path, tmp_path: Path) -> None:
+    create(table)
+    target = target_of(table)
+    more = pa.table({"id": pa.array([1], pa.int64()), "region": ["old"], "more": [7]})
+    write_deltalake(table, more, mode="append", schema_mode="merge")
+    publish(target, [stage(tmp_path, [row(2)])], "monday")
+    found = Library(table).to_pyarrow_table().sort_by("id").to_pylist()
+    assert found == [{"id": 1, "region": "old", "more": 7}, {"id": 2, "region": "north", "more": None}]
+
+
+def test_null_in_a_required_column_is_not_published(table: Path, tmp_path: Path) -> None:
+    required = pa.schema([pa.field("id", pa.int64(), nullable=False), ("region", pa.string())])
+    write_deltalake(table, pa.Table.from_pylist([], schema=required))
+    with pytest.raises(TableError, match=r"column 'id' is required, and .* has rows in which it is NULL"):
+        publish(target_of(table), [stage(tmp_path, [{"id": None, "region": "x"}])], "monday")
+
+
+def test_nothing_of_a_table_that_only_takes_new_rows_is_replaced(table: Path, tmp_path: Path) -> None:
+    create(table, configuration={"delta.appendOnly": "true"})
+    with pytest.raises(TableError, match=re.escape("delta.appendOnly is true, and rows would have to be replaced")):
+        target_of(table, "overwrite")
+    publish(target_of(table), [stage(tmp_path / "a", [row(1)])], "monday")
+    with pytest.raises(TableError, match=re.escape("delta.appendOnly is true, and rows would have to be replaced")):
+        publish(target_of(table), [stage(tmp_path / "b", [row(2)])], "monday")
+    assert rows_of(table) == [(1, "north")]
+
+
+def test_eight_runs_that_publish_at_once_are_each_in_the_table_once(table: Path, tmp_path: Path) -> None:
+    create(table)
+    target, seen = target_of(table), []
+
+    def run(number: int) -> None:
+        staged = [stage(tmp_path / f"{number}-{each}", [row(number % 8)]) for each in range(3)]
+        publish(target, staged, f"run-{number % 8}")  # every run is tried by two at once, too
+
+    def look() -> None:
+        while len(seen) < 50:
+            seen.append(Counter(Library(table).to_pyarrow_table()["id"].to_pylist()))
+
+    with ThreadPoolExecutor(17) as pool:
+        looking = pool.submit(look)
+        for done in [pool.submit(run, number) for number in range(16)]:
+            done.result(timeout=300)
+        looking.result(timeout=300)
+    library = Library(table)
+    assert Counter(library.to_pyarrow_table()["id"].to_pylist()) == dict.fromkeys(range(8), 3)
+    runs = [entry[RUN_PROPERTY] for entry in library.history() if RUN_PROPERTY in entry]
+    assert sorted(runs) == [f"dag/run-{number}/job/t" for number in range(8)]
+    assert all(set(counts.values()) <= {3} for counts in seen)
+    files = library.file_uris()
+    assert duckdb.sql(f"SELECT count(*) FROM read_parquet({files})").fetchall() == [(24,)]
