@@ -33,7 +33,7 @@ def test_it_holds_the_package_the_example_dags_and_the_licence_and_nothing_else(
     metadata = {name for name in names if name.parts[0].endswith(".dist-info")}
     package = {path.relative_to(ROOT) for path in (ROOT / "airflow_abs").rglob("*") if path.suffix in TRACKED_SUFFIXES}
     examples = {Path("airflow_abs", "example_dags", path.name) for path in (ROOT / "dags").glob("*.py")}
-    assert len(examples) == 4
+    assert len(examples) == 5
     assert names - metadata == package | examples | {TYPED}
     assert "licenses/LICENSE" in {"/".join(name.parts[1:]) for name in metadata}
 

@@ -38,6 +38,7 @@ REMEDIES = (
     "use ",
     "cast ",
     "give it to ",
+    "as spark_conf=",
     "hand the DataFrame",
     "expected ",
     "Cut it there",

@@ -13,11 +13,14 @@ from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress, execute_operation
 from airflow_abs.spark.connect.operations import Operation, add_py_files, get_config, release_operation, set_config
+from airflow_abs.spark.errors import TransientSparkError
 from airflow_abs.spark.observing import read_observed
 from airflow_abs.spark.run.work import AttemptWork
 
 _PY_FILES = "spark.airflow_abs.py_files"
 """A setting of ours: the plan whose `py_files` the session has."""
+_SEND_AGAIN_SECONDS = (0.2, 0.4, 0.8)
+"""Spark replaces a file by deleting it first, so that of two subtasks that send it at once one may find it gone."""
 
 ProgressListener = Callable[[PlannedStep, Progress], None]
 
@@ -63,13 +66,20 @@ class AttemptExecution:
         spec = self.work.spec
         if not spec.plan.py_files:
             return
-        noted = await get_config(self.connection, session_id, [_PY_FILES])
-        if noted[_PY_FILES] == spec.plan.id:
-            return
-        files = {
-            file.shipped_name: await asyncio.to_thread(read_py_file, spec.folder, file) for file in spec.plan.py_files
-        }
-        await add_py_files(self.connection, session_id, files)
+        files: dict[str, bytes] = {}
+        for pause in (*_SEND_AGAIN_SECONDS, None):
+            noted = await get_config(self.connection, session_id, [_PY_FILES])
+            if noted[_PY_FILES] == spec.plan.id:
+                return
+            for file in spec.plan.py_files if not files else ():
+                files[file.shipped_name] = await asyncio.to_thread(read_py_file, spec.folder, file)
+            try:
+                await add_py_files(self.connection, session_id, files)
+                break
+            except TransientSparkError:
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
         await set_config(self.connection, session_id, {_PY_FILES: spec.plan.id})
 
     async def release(self) -> None:

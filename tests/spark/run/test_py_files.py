@@ -7,7 +7,8 @@ import shutil
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,8 +21,14 @@ from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
+from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.connect.operations import derive_id, release_session
+from airflow_abs.spark.run.execution import AttemptExecution
 from tests.job_runner import plan_run, rows
+
+if TYPE_CHECKING:
+    from airflow_abs.spark.run.work import AttemptWork
 
 pytestmark = pytest.mark.spark
 
@@ -122,3 +129,20 @@ def test_a_file_that_is_not_there_is_named_by_plan(connect_server: ConnectEndpoi
         "read, by its absolute path or beside the DAG file"
     )
     assert not JobFolder(tmp_path / "exchange", "dag", "run", "job").plan_path.exists()
+
+
+def test_subtasks_that_send_them_to_one_session_at_once_do_not_disturb_each_other(
+    connect_server: ConnectEndpoint, tmp_path: Path, py_files: list[str]
+) -> None:
+    job = plan(connect_server, tmp_path, py_files)
+    work = cast("AttemptWork", SimpleNamespace(spec=SimpleNamespace(plan=job.plan, folder=job.folder)))
+
+    async def send() -> None:
+        async with open_connection(connect_server) as connection:
+            execution = AttemptExecution(connection, work)
+            for number in range(20):
+                session_id = derive_id("sent at once", str(tmp_path), number)
+                await asyncio.gather(*(execution._send_py_files(session_id) for _ in range(6)))
+                await release_session(connection, session_id)
+
+    asyncio.run(send())
