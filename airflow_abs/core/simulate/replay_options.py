@@ -12,7 +12,8 @@ from airflow_abs.core.decide.region_inputs import RegionOptions
 class ReplayOptions:
     """What to decide by instead; None keeps what was recorded.
 
-    A `max_parallelism` above the number of subpartitions that were written has no effect on ranges.
+    A `target_bytes` that is given does not grow to save waves of subtasks, as one that nobody set may have. A
+    `max_parallelism` above the number of subpartitions that were written has no effect on ranges.
     """
 
     target_bytes: int | None = None
@@ -29,6 +30,8 @@ class ReplayOptions:
         """
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if self.target_bytes is not None:
+            chosen["most_waves"] = None
         options = replace(recorded, **{**chosen, "min_parallelism": 1})
         least = self.min_parallelism or recorded.min_parallelism
         return replace(options, min_parallelism=min(least, options.max_parallelism))

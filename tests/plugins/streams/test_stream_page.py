@@ -113,7 +113,7 @@ def test_what_is_wrong_is_said_in_words(browser: Any, open_stream: Open) -> None
     open_stream(told_of(None, supervised=False, is_this=False, holder=later))
     assert texts(browser, ".problem") == [
         "The checkpoint is another one's by now, and so is what is shown here: clicks/later/by_minute.",
-        "Nobody supervises it since 2026-01-04 04:58:30 UTC (1 min 30 s); its query may still run.",
+        "Nobody has supervised it since 2026-01-04 04:58:30 UTC (1 min 30 s); its query may still run.",
         "Nothing is remembered of it yet.",
     ]
 

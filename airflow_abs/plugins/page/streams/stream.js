@@ -55,7 +55,7 @@ function drawProblems(stream, now) {
     problem && h("p", { class: "problem" }, problem),
     life?.alarm && h("p", { class: "alarm", role: "alert" }, life.alarm),
     holder && !stream.is_this && h("p", { class: "problem" }, `The checkpoint is another one's by now, and so is what is shown here: ${holder.owner}.`),
-    holder && holder.until > 0 && !stream.supervised && h("p", { class: "problem" }, `Nobody supervises it since ${clock(holder.until)} UTC (${duration(now - holder.until)}); its query may still run.`),
+    holder && holder.until > 0 && !stream.supervised && h("p", { class: "problem" }, `Nobody has supervised it since ${clock(holder.until)} UTC (${duration(now - holder.until)}); its query may still run.`),
     holder && !life && h("p", { class: "problem" }, "Nothing is remembered of it yet."),
   ].filter(Boolean);
 }
