@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-faults test-model test-proof lint types imports fmt bench docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo test test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -40,6 +40,19 @@ test-model: $(READY) ## 100,000 schedules of publishers, readers and gc, and all
 test-proof: $(READY) java ## the corpus at 1, 2 and 7 subtasks, with and without edges, TPC-H and TPC-DS, 20,000 compositions (hours); the short part is in `make test`
 	AIRFLOW_ABS_CORPUS_AT=1,2,7 AIRFLOW_ABS_CORPUS_WITHOUT_EDGES=all AIRFLOW_ABS_QUERIES_AT=1,3,8 AIRFLOW_ABS_COMPOSITIONS=20000 \
 		$(BIN)/pytest tests/proof -o timeout=0 $(TEST_ARGS)
+
+SPARK_RELEASES ?= 4.0.5 4.1.4 4.2.1
+# What depends on the server: transforms and their proof, plans, operations, subtasks, the demo's job.
+SERVER_TESTS := tests/spark/access tests/spark/compile tests/spark/connect tests/spark/proof tests/spark/run tests/spark/test_planning.py tests/proof
+test-spark-versions: $(READY) java ## our client and servers of other releases of Spark, each in an environment below build/ of 1 GB (SPARK_RELEASES=4.1.4)
+	$(BIN)/python -m testbed.environments $(SPARK_RELEASES)
+	@failed=; for release in $(SPARK_RELEASES); do echo "a server of Spark $$release"; \
+		AIRFLOW_ABS_SERVER_PYTHON=build/spark-$$release/bin/python $(BIN)/pytest $(SERVER_TESTS) $(TEST_ARGS) || failed="$$failed $$release"; \
+	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+test-client: $(READY) java ## the same with pyspark-client alone, in build/client; only the server has the whole of Spark
+	$(BIN)/python -m testbed.environments client
+	AIRFLOW_ABS_SERVER_PYTHON=$(BIN)/python build/client/bin/pytest $(SERVER_TESTS) $(TEST_ARGS)
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -43,6 +43,7 @@ DEFAULTS: dict[str, str] = {
     "stall_after": "600",
     "hot_keys": "True",
     "embedded_folder": "",
+    "allow_token_commands": "False",
 }
 """Every option of the section with its default, as Airflow stores it."""
 
@@ -66,6 +67,7 @@ DESCRIPTIONS: dict[str, str] = {
     "stall_after": "Seconds without any progress on Spark after which the log of a subtask warns, again and again.",
     "hot_keys": "Look for the key behind a hot subpartition; its value is then in the exchange, the log and the page.",
     "embedded_folder": "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
+    "allow_token_commands": "Connections may name a program or a function that gives the token of their Spark server.",
 }
 
 

@@ -130,10 +130,11 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
     """The endpoint of one embedded Connect server, started once, shared by all tests, stopped at the end.
 
     It ends response streams after 2 s (not 2 min), so every longer operation of every test is reattached to, and
-    reports progress every 0.2 s (not 2 s).
+    reports progress every 0.2 s (not 2 s). `make test-spark-versions` has it of other releases of Spark.
     """
     from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
     from airflow_abs.spark.server.embedded_state import EmbeddedSettings
+    from testbed.environments import SERVER_PYTHON, server_of
 
     folder = tmp_path_factory.mktemp("embedded-spark")
     folder.chmod(0o700)
@@ -147,6 +148,10 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
             ("spark.sql.shuffle.partitions", "4"),
         ),
     )
+    if SERVER_PYTHON in os.environ:
+        with server_of(os.environ[SERVER_PYTHON], folder, settings) as endpoint:
+            yield endpoint
+        return
     try:
         yield ensure_embedded_server(folder, settings=settings)
     finally:

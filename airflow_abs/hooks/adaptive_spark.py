@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
+from airflow_abs.hooks.remote_server import remote_endpoint
 from airflow_abs.settings import SECTION
 
 if TYPE_CHECKING:
@@ -91,7 +92,6 @@ class AdaptiveSparkHook(SparkConnectHook):
 
     def _endpoint(self, connection: Connection) -> ConnectEndpoint:
         from airflow_abs.exchange.records.server_record import read_server
-        from airflow_abs.spark.connect.endpoint import ConnectEndpoint
         from airflow_abs.spark.server.application import server_endpoint
         from airflow_abs.spark.server.embedded import ensure_embedded_server
 
@@ -99,7 +99,7 @@ class AdaptiveSparkHook(SparkConnectHook):
             return server_endpoint(read_server(self._run), connection.password or "", connection.login)
         if is_embedded(connection):
             return ensure_embedded_server(embedded_folder(), settings=embedded_settings(connection))
-        return ConnectEndpoint.from_url(connection_url(connection))
+        return remote_endpoint(connection)
 
 
 def is_embedded(connection: Connection) -> bool:
@@ -115,13 +115,6 @@ def embedded_settings(connection: Connection) -> EmbeddedSettings:
     if "conf" in known:
         known["conf"] = tuple(sorted((str(key), str(value)) for key, value in known["conf"].items()))
     return EmbeddedSettings(**known)
-
-
-def connection_url(connection: Connection) -> str:
-    """The provider's own ``sc://`` URL for a connection that is already at hand (its hook would fetch it, blocking)."""
-    hook = SparkConnectHook(str(connection.conn_id))
-    hook.get_connection = lambda _: connection  # type: ignore[method-assign, assignment]
-    return hook.get_connection_url()
 
 
 def embedded_folder() -> Path:

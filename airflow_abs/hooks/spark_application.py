@@ -17,7 +17,6 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.storage.locations import ExchangePath
-from airflow_abs.spark.connect.protocol import pyspark_folder
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import (
     TOKEN_VARIABLE,
@@ -26,6 +25,7 @@ from airflow_abs.spark.server.application import (
     token_settings,
 )
 from airflow_abs.spark.server.embedded_state import write_private
+from airflow_abs.spark.server.whole_spark import spark_submit
 
 _ACTIVE = frozenset({"SUBMITTED", "RUNNING", "RELAUNCHING", "NEW", "NEW_SAVING", "ACCEPTED", "PENDING"})
 _KILL_SECONDS = 60.0
@@ -127,8 +127,7 @@ class ServerSubmitHook(SparkSubmitHook):
 
     def _get_spark_binary_path(self) -> list[str]:
         """The provider takes for granted that the environment of this Python is on the PATH."""
-        installed = pyspark_folder() / "bin" / "spark-submit"
-        return [shutil.which(self._connection["spark_binary"]) or str(installed)]
+        return [shutil.which(self._connection["spark_binary"]) or str(spark_submit("Ephemeral"))]
 
     def _submitted(self) -> str:
         if self._is_kubernetes:

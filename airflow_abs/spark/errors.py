@@ -13,6 +13,7 @@
     ├── OperationCancelledError       somebody interrupted it: never restarted
     ├── ConnectServerUnreachableError nothing answers there: restarted
     ├── ConnectAccessDeniedError      the server refuses the token: never restarted
+    ├── TokenUnavailableError         the connection's source of tokens gives none: restarted
     └── VersionMismatchError          server and client differ: never restarted
 
 The server returns every error with the same gRPC status, so the type is decided from Spark's error class and the
@@ -164,6 +165,12 @@ class ConnectAccessDeniedError(SparkOperationError):
     """The server does not let us in."""
 
 
+class TokenUnavailableError(SparkOperationError):
+    """There is no token to show to the server."""
+
+    restartable = True
+
+
 class VersionMismatchError(SparkOperationError):
     """Server and client do not fit together."""
 
@@ -184,6 +191,7 @@ _TYPES: dict[str, type[SparkOperationError]] = {
         OperationCancelledError,
         ConnectServerUnreachableError,
         ConnectAccessDeniedError,
+        TokenUnavailableError,
         VersionMismatchError,
     )
 }

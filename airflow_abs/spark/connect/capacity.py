@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_abs.spark.connect.connection import CLIENT_TYPE, Connection
+from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import ResourcesError
 
@@ -29,7 +29,7 @@ async def read_capacity(connection: Connection, session_id: str) -> int:
     """
     proto = protos()
     request = proto.AnalyzePlanRequest(
-        session_id=session_id, user_context=connection.user_context(), client_type=CLIENT_TYPE
+        session_id=session_id, user_context=connection.user_context(), client_type=connection.client_type
     )
     explain = request.explain
     explain.explain_mode = proto.AnalyzePlanRequest.Explain.ExplainMode.EXPLAIN_MODE_SIMPLE

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_abs.spark.access.credentials import token_failure
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, describe_unreachable, open_channel
 from airflow_abs.spark.connect.error_details import FailedCall, is_connection_lost, read_error
 from airflow_abs.spark.connect.protocol import protos
 
-CLIENT_TYPE = "airflow_abs"
 CALL_SECONDS = 60.0
 PATIENCE_SECONDS = 15.0
 _BACKOFF_SECONDS = 0.2
@@ -26,6 +26,10 @@ class Connection:
 
     endpoint: ConnectEndpoint
     stub: Any = field(repr=False)
+
+    @property
+    def client_type(self) -> str:
+        return self.endpoint.user_agent
 
     def user_context(self) -> Any:
         return protos().UserContext(user_id=self.endpoint.user_id)
@@ -42,11 +46,14 @@ class Connection:
         """
         import grpc
 
-        started = time.monotonic()
+        started, renewed = time.monotonic(), False
         while True:
             try:
                 return await getattr(self.stub, method)(request, timeout=CALL_SECONDS, metadata=self.endpoint.headers)
             except grpc.RpcError as error:
+                if not renewed and self.endpoint.may_renew_token(error):
+                    renewed = True
+                    continue
                 waited = time.monotonic() - started
                 if not is_connection_lost(error):
                     raise await self.read_error(error, session_id or request.session_id) from None
@@ -59,9 +66,12 @@ class Connection:
         import grpc
 
         code = grpc.StatusCode
-        if error.code() in {code.UNAUTHENTICATED, code.PERMISSION_DENIED, code.UNIMPLEMENTED, code.DEADLINE_EXCEEDED}:
+        unreached = {code.UNAUTHENTICATED, code.PERMISSION_DENIED, code.UNIMPLEMENTED, code.DEADLINE_EXCEEDED}
+        if error.code() in unreached or token_failure(error) is not None:
             return describe_unreachable(self.endpoint, error, CALL_SECONDS)
-        return await read_error(FailedCall(self.stub, self.user_context(), session_id, self.endpoint.headers), error)
+        endpoint = self.endpoint
+        call = FailedCall(self.stub, self.user_context(), session_id, endpoint.headers, endpoint.user_agent)
+        return await read_error(call, error)
 
 
 @dataclass(slots=True)

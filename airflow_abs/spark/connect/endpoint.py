@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import uuid
 from collections.abc import Callable
@@ -10,15 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from airflow_abs.spark.access.credentials import token_credentials, token_failure, token_is_refused
+from airflow_abs.spark.access.tokens import TokenSource, current_token, refuse_token
 from airflow_abs.spark.errors import (
     ConnectAccessDeniedError,
     ConnectServerUnreachableError,
     SparkOperationError,
-    VersionMismatchError,
+    TokenUnavailableError,
 )
 
 DEFAULT_PORT = 15002
 DEFAULT_USER = "airflow"
+CLIENT_TYPE = "airflow_abs"
+"""What a server's logs call this client, unless the connection has another user agent."""
+_PUT_TOKEN = "put the server's token into"  # noqa: S105 - words of a message
 _MESSAGE_BYTES = 128 * 1024 * 1024  # as pyspark's client and the server
 
 
@@ -28,6 +34,7 @@ class ConnectEndpoint:
 
     `user_id` belongs to the identity of a session: only the same user reaches a session or operation again.
     `headers` are sent with every call (pairs of name and value; from parameters of the URL that have no other meaning).
+    With `token_source` there is a token, too, and none that a URL could show.
     `remedy` says what to do if nothing answers there.
     """
 
@@ -37,6 +44,8 @@ class ConnectEndpoint:
     use_ssl: bool = False
     user_id: str = DEFAULT_USER
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    token_source: TokenSource | None = None
+    user_agent: str = CLIENT_TYPE
     remedy: str = field(default="start it, or correct host, port and TLS in the connection", repr=False)
 
     @classmethod
@@ -106,7 +115,27 @@ class ConnectEndpoint:
     @property
     def is_encrypted(self) -> bool:
         """A token leaves the host only encrypted."""
-        return self.use_ssl or (self.token is not None and not self.is_loopback)
+        return self.use_ssl or (self.has_token and not self.is_loopback)
+
+    @property
+    def has_token(self) -> bool:
+        return self.token is not None or self.token_source is not None
+
+    def await_token(self) -> None:
+        """Have a token at hand before the clock of a short call runs; blocks for as long as the source does.
+
+        Raises:
+            TokenUnavailableError: it gives none.
+        """
+        if self.token_source is not None:
+            current_token(self.token_source)
+
+    def may_renew_token(self, error: Any) -> bool:
+        """Whether the gRPC error says that a token is refused of which the source may have a new one by now."""
+        if self.token_source is None or not token_is_refused(error):
+            return False
+        refuse_token(self.token_source)
+        return True
 
     def __str__(self) -> str:
         return f"sc://{self.address}"
@@ -130,19 +159,19 @@ def _open(endpoint: ConnectEndpoint, insecure: Callable[..., Any], secure: Calla
     import grpc
 
     options = channel_options(endpoint)
-    if endpoint.token is None and not endpoint.is_encrypted:
+    if not endpoint.has_token and not endpoint.is_encrypted:
         return insecure(endpoint.address, options=options)
     credentials = grpc.ssl_channel_credentials() if endpoint.is_encrypted else grpc.local_channel_credentials()
-    if endpoint.token is not None:
-        credentials = grpc.composite_channel_credentials(
-            credentials, grpc.access_token_call_credentials(endpoint.token)
-        )
+    of_token = token_credentials(endpoint.token, endpoint.token_source)
+    if of_token is not None:
+        credentials = grpc.composite_channel_credentials(credentials, of_token)
     return secure(endpoint.address, credentials, options=options)
 
 
-def channel_options(endpoint: ConnectEndpoint) -> list[tuple[str, int]]:
+def channel_options(endpoint: ConnectEndpoint) -> list[tuple[str, int | str]]:
     """gRPC options for a channel to this endpoint, also for pyspark's own client."""
-    options = [
+    options: list[tuple[str, int | str]] = [
+        ("grpc.primary_user_agent", endpoint.user_agent),
         ("grpc.max_send_message_length", _MESSAGE_BYTES),
         ("grpc.max_receive_message_length", _MESSAGE_BYTES),
         # A server that has been restarted is found again within seconds, not minutes.
@@ -157,21 +186,28 @@ def channel_options(endpoint: ConnectEndpoint) -> list[tuple[str, int]]:
 
 
 async def probe(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
-    """The server's Spark version ("4.2.0"), asked for in at most `timeout` seconds.
+    """The server's Spark version ("4.2.0"), asked for in at most `timeout` seconds, once there is a token.
 
     Raises:
         ConnectServerUnreachableError: nothing answers, or not in time.
         ConnectAccessDeniedError: it refuses the token.
+        TokenUnavailableError: there is none.
     """
     import grpc
 
+    await asyncio.to_thread(endpoint.await_token)
     channel = open_channel(endpoint)
     try:
-        stub = _stub(channel)
-        request = _version_request(endpoint)
-        response = await stub.AnalyzePlan(request, timeout=timeout, metadata=endpoint.headers)
+        stub, request, headers = _stub(channel), _version_request(endpoint), endpoint.headers
+        try:
+            response = await stub.AnalyzePlan(request, timeout=timeout, metadata=headers)
+        except grpc.RpcError as error:
+            if not endpoint.may_renew_token(error):
+                raise
+            await asyncio.to_thread(endpoint.await_token)
+            response = await stub.AnalyzePlan(request, timeout=timeout, metadata=headers)
         with suppress(grpc.RpcError):  # a session that stays idle is dropped by the server in the end
-            await stub.ReleaseSession(_release_request(request), timeout=timeout, metadata=endpoint.headers)
+            await stub.ReleaseSession(_release_request(request), timeout=timeout, metadata=headers)
         return str(response.spark_version.version)
     except grpc.RpcError as error:
         raise describe_unreachable(endpoint, error, timeout) from None
@@ -183,13 +219,19 @@ def probe_blocking(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
     """`probe` for code without an event loop (or inside somebody else's thread)."""
     import grpc
 
+    endpoint.await_token()
     with open_blocking_channel(endpoint) as channel:
         try:
-            stub = _stub(channel)
-            request = _version_request(endpoint)
-            response = stub.AnalyzePlan(request, timeout=timeout, metadata=endpoint.headers)
+            stub, request, headers = _stub(channel), _version_request(endpoint), endpoint.headers
+            try:
+                response = stub.AnalyzePlan(request, timeout=timeout, metadata=headers)
+            except grpc.RpcError as error:
+                if not endpoint.may_renew_token(error):
+                    raise
+                endpoint.await_token()
+                response = stub.AnalyzePlan(request, timeout=timeout, metadata=headers)
             with suppress(grpc.RpcError):  # a session that stays idle is dropped by the server in the end
-                stub.ReleaseSession(_release_request(request), timeout=timeout, metadata=endpoint.headers)
+                stub.ReleaseSession(_release_request(request), timeout=timeout, metadata=headers)
             return str(response.spark_version.version)
         except grpc.RpcError as error:
             raise describe_unreachable(endpoint, error, timeout) from None
@@ -206,7 +248,7 @@ def _version_request(endpoint: ConnectEndpoint) -> Any:
 
     proto = protos()
     # A session of its own, random: a closed session's id can never be used again.
-    request = proto.AnalyzePlanRequest(session_id=str(uuid.uuid4()), client_type="airflow_abs")
+    request = proto.AnalyzePlanRequest(session_id=str(uuid.uuid4()), client_type=endpoint.user_agent)
     request.user_context.user_id = endpoint.user_id
     request.spark_version.SetInParent()
     return request
@@ -222,13 +264,16 @@ def describe_unreachable(endpoint: ConnectEndpoint, error: Any, seconds: float) 
     """The error of a call that never reached a Spark Connect server of ours."""
     import grpc
 
+    no_token = token_failure(error)
+    if no_token is not None:
+        return TokenUnavailableError(no_token)
     code, details = error.code(), (error.details() or "").splitlines()
     found = details[0] if details else code.name
     match code:
         case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
             return ConnectAccessDeniedError(
                 f"Spark Connect server at {endpoint.address} refuses user {endpoint.user_id!r} ({found}); "
-                "put the server's token into the connection"
+                f"{'correct the source of tokens in' if endpoint.token_source else _PUT_TOKEN} the connection"
             )
         case grpc.StatusCode.UNIMPLEMENTED:
             found = "something else answers there"
@@ -237,20 +282,3 @@ def describe_unreachable(endpoint: ConnectEndpoint, error: Any, seconds: float) 
     return ConnectServerUnreachableError(
         f"no Spark Connect server reachable at {endpoint.address}: {found}; {endpoint.remedy}"
     )
-
-
-def check_versions(server: str, client: str) -> None:
-    """Plans travel as protobuf between the two: they must be the same release.
-
-    Raises:
-        VersionMismatchError: major, minor or patch differ.
-    """
-    if _release(server) != _release(client):
-        raise VersionMismatchError(
-            f"Spark Connect server runs Spark {server}, this Airflow has pyspark {client}; expected the same version; "
-            f"install pyspark and pyspark-client {'.'.join(_release(server))} here, or upgrade the server"
-        )
-
-
-def _release(version: str) -> tuple[str, ...]:
-    return tuple(version.split("-", 1)[0].split("+", 1)[0].split(".")[:3])

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_abs.spark.access.credentials import token_failure
 from airflow_abs.spark.connect.classification import classify, lead_with_users_words, leading_class
 from airflow_abs.spark.errors import Cause, SparkOperationError
 
@@ -30,6 +31,7 @@ class FailedCall:
     user_context: Any
     session_id: str
     headers: tuple[tuple[str, str], ...] = ()
+    client_type: str = ""
 
 
 def is_connection_lost(error: Any) -> bool:
@@ -37,7 +39,7 @@ def is_connection_lost(error: Any) -> bool:
     import grpc
 
     if error.code() == grpc.StatusCode.UNAVAILABLE:
-        return True
+        return token_failure(error) is None
     carries_details = _error_info(error) is not None
     return not carries_details and _LOST_CONNECTION.search(error.details() or "") is not None
 
@@ -83,7 +85,7 @@ async def _fetch_details(call: FailedCall, error_id: str) -> tuple[str, tuple[Ca
     from airflow_abs.spark.connect.protocol import protos
 
     request = protos().FetchErrorDetailsRequest(
-        session_id=call.session_id, error_id=error_id, user_context=call.user_context, client_type="airflow_abs"
+        session_id=call.session_id, error_id=error_id, user_context=call.user_context, client_type=call.client_type
     )
     try:
         response = await call.stub.FetchErrorDetails(request, timeout=_DETAILS_SECONDS, metadata=call.headers)

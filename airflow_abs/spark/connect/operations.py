@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_abs.spark.connect.connection import CLIENT_TYPE, Connection
+from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import OperationCancelledError, TransientSparkError
 
@@ -49,7 +49,7 @@ async def check_it_lives(connection: Connection, operation: Operation) -> None:
         OperationCancelledError: it was the latter.
     """
     request = protos().GetStatusRequest(
-        session_id=operation.session_id, user_context=connection.user_context(), client_type=CLIENT_TYPE
+        session_id=operation.session_id, user_context=connection.user_context(), client_type=connection.client_type
     )
     request.operation_status.operation_ids.append(operation.operation_id)
     response = await _call_if_there(connection, "GetStatus", request)
@@ -70,7 +70,7 @@ async def release_operation(connection: Connection, operation: Operation) -> Non
         session_id=operation.session_id,
         operation_id=operation.operation_id,
         user_context=connection.user_context(),
-        client_type=CLIENT_TYPE,
+        client_type=connection.client_type,
     )
     request.release_all.SetInParent()
     await _call_if_there(connection, "ReleaseExecute", request)
@@ -91,7 +91,7 @@ async def _interrupt(connection: Connection, session_id: str, kind: str, **what:
     request = proto.InterruptRequest(
         session_id=session_id,
         user_context=connection.user_context(),
-        client_type=CLIENT_TYPE,
+        client_type=connection.client_type,
         interrupt_type=getattr(proto.InterruptRequest.InterruptType, kind),
         **what,
     )
@@ -104,7 +104,7 @@ async def release_session(connection: Connection, session_id: str) -> None:
     request = protos().ReleaseSessionRequest(
         session_id=session_id,
         user_context=connection.user_context(),
-        client_type=CLIENT_TYPE,
+        client_type=connection.client_type,
         allow_reconnect=True,
     )
     await _call_if_there(connection, "ReleaseSession", request)
@@ -131,7 +131,7 @@ async def add_py_files(connection: Connection, session_id: str, files: Mapping[s
     """Put Python files, by name, on the path of the session's functions; again is fine, another content is refused."""
     requests = [request for name, data in files.items() for request in _chunks(f"pyfiles/{name}", data)]
     for request in requests:
-        request.session_id, request.client_type = session_id, CLIENT_TYPE
+        request.session_id, request.client_type = session_id, connection.client_type
         request.user_context.CopyFrom(connection.user_context())
     response = await connection.call("AddArtifacts", requests, session_id=session_id)
     broken = [artifact.name for artifact in response.artifacts if not artifact.is_crc_successful]
@@ -158,7 +158,7 @@ def _chunks(name: str, data: bytes) -> Iterator[Any]:
 
 def _config_request(connection: Connection, session_id: str) -> Any:
     return protos().ConfigRequest(
-        session_id=session_id, user_context=connection.user_context(), client_type=CLIENT_TYPE
+        session_id=session_id, user_context=connection.user_context(), client_type=connection.client_type
     )
 
 

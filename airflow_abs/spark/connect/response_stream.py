@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from airflow_abs.spark.connect.connection import CLIENT_TYPE, Connection
+from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.endpoint import describe_unreachable
 from airflow_abs.spark.connect.error_details import is_connection_lost
 from airflow_abs.spark.connect.operations import Operation
@@ -45,13 +45,17 @@ class ResponseStream:
         """
         import grpc
 
-        losses = 0
+        losses, renewed = 0, False
         while True:
             opened, position = time.monotonic(), self._last_response_id
             error: Any = None
             try:
                 await self._read_one_stream()
             except grpc.RpcError as caught:
+                renewed = renewed and self._last_response_id == position
+                if not renewed and self._connection.endpoint.may_renew_token(caught):
+                    renewed = True
+                    continue
                 if not is_connection_lost(caught):
                     raise await self._connection.read_error(caught, self._operation.session_id) from None
                 error = caught
@@ -97,7 +101,7 @@ class ResponseStream:
         request = protos().GetStatusRequest(
             session_id=self._operation.session_id,
             user_context=self._connection.user_context(),
-            client_type=CLIENT_TYPE,
+            client_type=self._connection.client_type,
         )
         request.operation_status.operation_ids.append(self._operation.operation_id)
         await self._connection.call("GetStatus", request)
@@ -122,7 +126,7 @@ class ResponseStream:
             operation_id=self._operation.operation_id,
             user_context=self._connection.user_context(),
             plan=proto.Plan.FromString(self._operation.plan),
-            client_type=CLIENT_TYPE,
+            client_type=self._connection.client_type,
             tags=self._operation.tags,
         )
         request.request_options.add().reattach_options.reattachable = True
@@ -135,7 +139,7 @@ class ResponseStream:
             user_context=self._connection.user_context(),
             client_observed_server_side_session_id=self._server_session_id,
             last_response_id=self._last_response_id,
-            client_type=CLIENT_TYPE,
+            client_type=self._connection.client_type,
         )
 
     def _lost(self, error: Any) -> Exception:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.spark.connect.endpoint import ConnectEndpoint, check_versions, open_blocking_channel, probe_blocking
+from airflow_abs.spark.access.releases import check_versions
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint, open_blocking_channel, probe_blocking
 from airflow_abs.spark.connect.protocol import client_version
 from airflow_abs.spark.connect.shared_change import shared
 
@@ -79,7 +80,7 @@ def _create(endpoint: ConnectEndpoint, session_id: str | None, config: Mapping[s
         def toChannel(self) -> Any:  # noqa: N802
             return open_blocking_channel(endpoint)
 
-    parameters = {"user_id": endpoint.user_id, **dict(endpoint.headers)}
+    parameters = {**dict(endpoint.headers), "user_id": endpoint.user_id, "user_agent": endpoint.user_agent}
     if session_id is not None:
         parameters["session_id"] = session_id
     builder = SparkSession.builder.channelBuilder(EndpointChannels(params=parameters))

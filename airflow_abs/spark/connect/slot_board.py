@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_abs.spark.connect.connection import CLIENT_TYPE, Connection
+from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.operations import derive_id
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import SparkOperationError
@@ -98,7 +98,7 @@ class SlotBoard:
         request = protos().ConfigRequest(
             session_id=self.session_id,
             user_context=connection.user_context(),
-            client_type=CLIENT_TYPE,
+            client_type=connection.client_type,
             operation=operation,
         )
         return await connection.call("Config", request, patience=0)

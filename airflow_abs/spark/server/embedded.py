@@ -12,6 +12,7 @@ from pathlib import Path
 
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, probe_blocking
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError
+from airflow_abs.spark.server.embedded_keeper import WHOSE
 from airflow_abs.spark.server.embedded_state import (
     EmbeddedSettings,
     EmbeddedSparkError,
@@ -20,6 +21,7 @@ from airflow_abs.spark.server.embedded_state import (
     open_state_folder,
 )
 from airflow_abs.spark.server.java import find_java_home
+from airflow_abs.spark.server.whole_spark import find_spark_home
 
 # A server that was up and does not answer for so long is beyond hope.
 _HUNG_SECONDS = 20.0
@@ -52,7 +54,7 @@ def ensure_embedded_server(
 
     Raises:
         EmbeddedSparkError: it did not start; quotes the end of its log.
-        JavaMissingError: there is no Java for it.
+        SparkMissingError, JavaMissingError: there is no Spark or no Java for it.
     """
     folder = open_state_folder(state_dir)
     folder.renew_lease()
@@ -112,7 +114,9 @@ def _join_or_start(folder: StateFolder, settings: EmbeddedSettings) -> ConnectEn
         if endpoint is not None:
             return endpoint
         _end_keeper(folder)
-    find_java_home()  # so that its absence is told to the caller, not to a log
+    # So that their absence is told to the caller, not to a log.
+    find_spark_home(WHOSE)
+    find_java_home()
     for _ in range(_STARTS):
         _start_keeper(folder, settings)
         endpoint = _await_answer(folder, settings.start_timeout)

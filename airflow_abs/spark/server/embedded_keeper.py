@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from airflow_abs.spark.connect.protocol import pyspark_folder
+from airflow_abs.spark.access.tokens import AIRFLOWS_VARIABLES
 from airflow_abs.spark.server.embedded_state import (
     EmbeddedSettings,
     ServerState,
@@ -33,8 +33,10 @@ from airflow_abs.spark.server.embedded_state import (
 )
 from airflow_abs.spark.server.java import find_java_home
 from airflow_abs.spark.server.parent_death import end_with_parent
+from airflow_abs.spark.server.whole_spark import find_spark_home, spark_submit
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+WHOSE = "the embedded Spark server"
 ANOTHER_KEEPER = 3
 _LOOK_SECONDS = 0.5
 _STOP_SECONDS = 15.0
@@ -91,11 +93,11 @@ def spark_properties(settings: EmbeddedSettings, folder: StateFolder, state: Ser
 
 def server_environment(folder: StateFolder, java_home: Path) -> dict[str, str]:
     """The environment of the JVM and its Python workers: ours without other Sparks' settings and Airflow's secrets."""
-    foreign = ("SPARK_", "PYSPARK_", "AIRFLOW__", "AIRFLOW_CONN_", "AIRFLOW_VAR_", "_AIRFLOW_")
+    foreign = ("SPARK_", "PYSPARK_", *AIRFLOWS_VARIABLES)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return kept | {
         "JAVA_HOME": str(java_home),
-        "SPARK_HOME": str(pyspark_folder()),
+        "SPARK_HOME": str(find_spark_home(WHOSE)),
         "SPARK_CONF_DIR": str(folder.path / "conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
@@ -166,7 +168,7 @@ def _start_server(folder: StateFolder) -> subprocess.Popen[bytes]:
     properties = folder.path / "conf" / "spark.properties"
     lines = [f"{key} {_escape(value)}\n" for key, value in spark_properties(settings, folder, state).items()]
     write_private(properties, "".join(lines))
-    submit = pyspark_folder() / "bin" / "spark-submit"
+    submit = spark_submit(WHOSE)
     with folder.output.open("ab") as output:
         server = subprocess.Popen(
             [submit, "--properties-file", properties, "--class", SERVER_CLASS, "spark-internal"],
