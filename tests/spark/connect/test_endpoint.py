@@ -11,13 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_abs.spark.connect.endpoint import ConnectEndpoint, check_versions, probe, probe_blocking
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint, probe, probe_blocking
 from airflow_abs.spark.connect.protocol import client_version
-from airflow_abs.spark.errors import (
-    ConnectAccessDeniedError,
-    ConnectServerUnreachableError,
-    VersionMismatchError,
-)
+from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError
 
 Probe = Callable[[ConnectEndpoint], str]
 both_probes = pytest.mark.parametrize(
@@ -89,23 +85,6 @@ def test_a_token_leaves_the_host_only_encrypted() -> None:
 def test_an_endpoint_can_be_pickled() -> None:
     endpoint = ConnectEndpoint("spark", token="t")
     assert pickle.loads(pickle.dumps(endpoint)) == endpoint  # noqa: S301
-
-
-@pytest.mark.parametrize(
-    ("server", "client"), [("4.2.0", "4.2.0"), ("4.2.0-SNAPSHOT", "4.2.0"), ("4.2.0+x.1", "4.2.0")]
-)
-def test_the_same_release_fits(server: str, client: str) -> None:
-    check_versions(server, client)
-
-
-@pytest.mark.parametrize("server", ["4.1.0", "4.2.1", "3.5.0"])
-def test_another_release_is_refused(server: str) -> None:
-    with pytest.raises(VersionMismatchError) as caught:
-        check_versions(server, "4.2.0")
-    assert str(caught.value) == (
-        f"Spark Connect server runs Spark {server}, this Airflow has pyspark 4.2.0; expected the same version; "
-        f"install pyspark and pyspark-client {server} here, or upgrade the server"
-    )
 
 
 @both_probes
