@@ -16,6 +16,7 @@ from airflow_abs.core.slots.resource_wait import WaitOptions
 from airflow_abs.core.slots.slot_pool import SlotDemand
 from airflow_abs.exchange.errors import ExchangeError, StaleManifestError
 from airflow_abs.exchange.records.tries import TryRecord, begin_try, end_try, read_try
+from airflow_abs.triggers.cleared import leave_if_cleared
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, settle
 
 # Few: while many threads want the interpreter, the event loop gets it late (with six twice as late as with two).
@@ -99,6 +100,7 @@ class StartSubtaskTrigger(BaseTrigger):
         from airflow_abs.triggers.slots import open_slots
 
         described, deferred_at = self._describe(), time.monotonic()
+        await leave_if_cleared(self.task_instance)
         try:
             start = await asyncio.get_running_loop().run_in_executor(_readers, look_up, described)
             run = start.run
@@ -117,6 +119,7 @@ class StartSubtaskTrigger(BaseTrigger):
             if isinstance(error, SparkOperationError):  # it had no slot: a failure that the restart strategy counts
                 await asyncio.to_thread(record_failure, start, type(error).__name__)
             event = described.failed(error)
+        await leave_if_cleared(self.task_instance)
         if self.deferred:
             await settle(event, deferred_at)
         yield event

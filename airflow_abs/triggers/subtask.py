@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
+from airflow_abs.triggers.cleared import leave_if_cleared
 from airflow_abs.triggers.task_end import succeed
 from airflow_abs.triggers.time_limit import TimeIsUpError, run_within
 
@@ -182,13 +183,16 @@ class SubtaskTrigger(BaseTrigger):
         self._values = {"deadline": deadline, **run}
         self._deadline = deadline
         self._subtask_run = SubtaskRun(**run)
+        self._interrupting: asyncio.Task[None] | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (f"{type(self).__module__}.{type(self).__qualname__}", self._values)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         started = time.monotonic()
+        await leave_if_cleared(self.task_instance)
         event = await self.end()
+        await leave_if_cleared(self.task_instance)
         await settle(event, started)
         yield event
 
@@ -207,7 +211,9 @@ class SubtaskTrigger(BaseTrigger):
         return await succeed(task, run.region, result)
 
     async def on_kill(self) -> None:
-        await self._subtask_run.interrupt()
+        """Airflow cancels again every second until it has ended, this here too: what has begun goes on to its end."""
+        self._interrupting = asyncio.create_task(self._subtask_run.interrupt())
+        await asyncio.shield(self._interrupting)
 
     async def _run_while_others_do(self) -> dict[str, Any]:
         """Stay while another process has the operation: to leave without an event would fail the task, which may be

@@ -13,15 +13,15 @@ from airflow_abs.demo.services import AirflowServices
 from tests.faults.suite import faulty_airflow
 
 SUBTASKS = 20
-SECONDS = 500.0
-STOP_SECONDS = 180.0  # of a machine that does much else; on a quiet one it is six
+SECONDS = 240.0  # of a machine that does much else; on a quiet one nothing here takes thirty
+STOP_SECONDS = 120.0  # on a quiet machine it is six
 
 
-def wait_until(what: Callable[[], bool], seconds: float = SECONDS) -> float:
-    """Seconds until it was so; they are no measure of the project but of the machine."""
+def wait_until(what: Callable[[], bool], seconds: float = SECONDS, *, seen: Callable[[], object] = str) -> float:
+    """Seconds until it was so; they are no measure of the project but of the machine. `seen` is told if it never is."""
     started = time.monotonic()
     while not what():
-        assert time.monotonic() - started < seconds
+        assert time.monotonic() - started < seconds, f"not so after {seconds:g} s: {seen()}"
         time.sleep(0.2)
     return time.monotonic() - started
 

@@ -1,4 +1,4 @@
-"""What triggers push."""
+"""What triggers push, and what they ask."""
 
 from __future__ import annotations
 
@@ -8,24 +8,38 @@ import pytest
 
 
 class Supervisor:
-    """In the place of the triggerer's: notes what would be stored as XCom."""
+    """In the place of the triggerer's: notes what would be stored as XCom, and says how many tasks are deferred."""
 
     def __init__(self) -> None:
         self.pushed: dict[str, Any] = {}
+        self.deferred: list[int] = []
+        self.asked: list[dict[str, Any]] = []
 
-    def send(self, message: Any) -> None:
+    def send(self, message: Any) -> Any:
+        from airflow.sdk.execution_time.comms import GetTICount, TICount
+
+        if isinstance(message, GetTICount):
+            self.asked.append(message.model_dump(exclude={"type"}, exclude_none=True))
+            return TICount(count=self.deferred.pop(0) if self.deferred else 1)
         place = message.model_dump(include={"dag_id", "run_id", "task_id", "map_index"})
         self.pushed[message.key] = (message.value, {**place, "_mapped_length": message.mapped_length})
+        return None
 
-    async def asend(self, message: Any) -> None:
-        self.send(message)
+    async def asend(self, message: Any) -> Any:
+        return self.send(message)
 
 
 @pytest.fixture
-def pushed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What would be pushed as XCom: value and place by key. No Airflow answers here."""
+def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
+    """No Airflow answers here: `deferred` are the next counts of deferred tasks, then 1."""
     from airflow.sdk.execution_time import task_runner
 
     supervisor = Supervisor()
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", supervisor, raising=False)
+    return supervisor
+
+
+@pytest.fixture
+def pushed(supervisor: Supervisor) -> dict[str, Any]:
+    """What would be pushed as XCom: value and place by key."""
     return supervisor.pushed

@@ -24,6 +24,7 @@ from airflow_abs.triggers.slots import ClusterSlots
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger, look_up, record_failure
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
 from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun
+from tests.triggers.conftest import Supervisor
 
 START: dict[str, Any] = {
     "conn_id": "spark",
@@ -54,7 +55,7 @@ class FixedSlots:
 
 
 @pytest.fixture(autouse=True)
-def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+def settled(monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor) -> None:
     monkeypatch.setattr(slots, "_TAKEOVER_SECONDS", 0.0)
     monkeypatch.setattr(slots, "_ServerSlots", FixedSlots)
 
