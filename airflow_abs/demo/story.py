@@ -105,14 +105,15 @@ def write_dags(source: Path, folder: Path) -> Path:
 
 
 def _lines_of_hot_key(region: RegionView) -> list[str]:
-    """Which key, and what to do; without it where it is, for a subtask of a second may be done before it is known."""
+    """Which key, and what to do; where it is, if it could not be found."""
     if region.hot_key is not None:
         return [f"  hot key: {region.hot_key.describe()}", f"    {region.hot_key_advice}"]
     if region.stored is None or (hot := region.stored.hottest) is None:
         return []
     times = f"{hot.bytes / hot.median:,.0f} times the median"
     where = f"subpartition {hot.subpartition} of {hot.input.rpartition('.')[2]}"
-    return [f"  hot: {where} holds {format_bytes(hot.bytes)}, {times}; its subtask was done before its key was known"]
+    told = f"{where} holds {format_bytes(hot.bytes)}, {times}"
+    return [f"  hot: {told}; its key was not found, for the reason in the log of release"]
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from airflow_abs.operators.job_task import JobTask, logical_date
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_abs.exchange.runs.run_view import RunView
     from airflow_abs.hooks.ephemeral import Ephemeral
 
 _DOCS = (
@@ -30,7 +31,8 @@ _DONE = frozenset({"success", "removed", "skipped"})
 
 class ReleaseOperator(JobTask):
     """Ends the run's Spark sessions; deletes its exchange data if every task of the job succeeded, else keeps it for
-    retries and clears. What became of the run goes into the job's history, after failures too.
+    retries and clears. What became of the run goes into the job's history, after failures too. Before that it looks for
+    keys of hot subpartitions that no subtask had the time to find.
 
     Plans, decisions and manifests stay: they are small and explain the run.
 
@@ -47,8 +49,8 @@ class ReleaseOperator(JobTask):
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.runs.cleaning import release_job
 
-        self._tell_of_the_run(context)
-        self._release_sessions(context)
+        run = self._tell_of_the_run(context)
+        self._end_on_spark(run, context)
         if self.server is not None:
             self._stop_server(self.server, context)
         unfinished = self._not_succeeded(context)
@@ -66,20 +68,24 @@ class ReleaseOperator(JobTask):
         if ended := stop_server(server, self.folder(context)):
             self.log.info("ended Spark server %s", ended)
 
-    def _release_sessions(self, context: Context) -> None:
+    def _end_on_spark(self, run: RunView | None, context: Context) -> None:
         """After failures too: nothing of an ended run may go on in Spark. A server that is gone has nothing to end."""
         from airflow_abs.spark.errors import SparkOperationError
+        from airflow_abs.spark.hot_keys.after_run import find_unseen_hot_keys
         from airflow_abs.spark.run.release import release_sessions
 
         try:
             endpoint = self.spark_hook(context).find_endpoint()
-            if endpoint is not None:
-                ended = asyncio.run(release_sessions(endpoint, self.folder(context)))
-                self.log.info("ended %d Spark session(s)", ended)
+            if endpoint is None:
+                return
+            if run is not None:
+                asyncio.run(find_unseen_hot_keys(endpoint, run, context["ti"].try_number))
+            ended = asyncio.run(release_sessions(endpoint, self.folder(context)))
+            self.log.info("ended %d Spark session(s)", ended)
         except (ExchangeError, SparkOperationError) as error:
             self.log.warning("could not end this run's Spark sessions: %s", error)
 
-    def _tell_of_the_run(self, context: Context) -> None:
+    def _tell_of_the_run(self, context: Context) -> RunView | None:
         """Metrics, and the job's history; before anything is deleted. A run that cannot be read is none of a release's
         problems."""
         from airflow_abs.exchange.records.job_history import remember_run
@@ -93,8 +99,9 @@ class ReleaseOperator(JobTask):
             emit_run(run)
         except ExchangeError as error:
             self.log.info("no metrics of this run, and nothing for the job's history: %s", error)
-            return
+            return None
         remember_run(run.folder, past_run(run, logical_date(context), time.time(), would_happen_again))
+        return run
 
     def _not_succeeded(self, context: Context) -> set[str]:
         run = context["dag_run"]

@@ -76,10 +76,12 @@ def test_its_story_comes_true_and_nothing_is_left(installed: InstalledWheel, tmp
     assert max(each["subtasks"] for each in big["vertices"]) > 4
     vertex, _, index = told["killed"]["subtask"].partition("[")
     assert told["killed"]["tries"] == {f"revenue.{vertex}.run[{index}": 2}
-    assert big["hot_key"] in (None, "customer_id = 1")  # None: its subtask was done before anybody had seen it
+    assert big["hot_key"] == "customer_id = 1"
     assert told["mistake"]["message"].startswith("vertex 'by_region' cannot run in parts: an aggregate (groupBy, ")
     assert "at mistaken_revenue.py:" in told["mistake"]["message"]
     assert told["mistake"]["message"] in said
+    assert "hot key: subpartition" in said
+    assert ": customer_id = 1 has " in said
     assert said.index("1. A small day") < said.index("was killed and ran again") < said.index("Where to look next")
     assert_nothing_is_left(tmp_path)
 

@@ -35,7 +35,7 @@ from airflow_abs.spark.errors import (
     UnsplittableMemoryError,
     UserCodeError,
 )
-from airflow_abs.spark.hot_keys.search import searching_hot_key
+from airflow_abs.spark.hot_keys.beside_subtask import searching_hot_key
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
 from airflow_abs.spark.run.claims import interrupt_recoveries
 from airflow_abs.spark.run.execution import ProgressListener

@@ -1,4 +1,4 @@
-"""The key behind a hot subpartition, looked for on real Spark beside the subtask that reads it."""
+"""The key behind a hot subpartition, looked for on real Spark beside the subtask that reads it, and after the run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.hot_key import HotKey
 from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.exchange.results.hot_key import read_hot_key
+from airflow_abs.exchange.runs.cleaning import release_job
+from airflow_abs.exchange.runs.run_reading import read_decisions
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.connection import open_connection
-from airflow_abs.spark.hot_keys.search import searching_hot_key
+from airflow_abs.spark.hot_keys import after_run
+from airflow_abs.spark.hot_keys.after_run import find_unseen_hot_keys
+from airflow_abs.spark.hot_keys.beside_subtask import searching_hot_key
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.work import SubtaskSpec
 from tests.job_runner import JobRun, plan_run
@@ -118,11 +122,62 @@ def test_nothing_is_looked_for_where_it_is_switched_off(connect_server: ConnectE
     assert asyncio.run(look()) == 1
 
 
-def test_a_subtask_that_is_done_first_does_not_wait_for_it(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
-    run = planned(connect_server, tmp_path, "'Smith'")
+def ended(run: JobRun) -> str:
+    """The run up to its end, its hot subtask done before anything was found; the digest of its decision."""
     assert search(run, wait=False) is None
     digest = read_decision(run.folder, "totals").digest
     assert read_hot_key(run.folder, "totals", digest) is None
+    return digest
+
+
+def find_after(run: JobRun) -> HotKey | None:
+    """As `release` does."""
+    digest = read_decision(run.folder, "totals").digest
+    asyncio.run(find_unseen_hot_keys(run.endpoint, read_decisions(run.folder), 1))
+    return read_hot_key(run.folder, "totals", digest)
+
+
+def test_the_key_of_a_subtask_that_was_done_first_is_found_after_the_run(
+    connect_server: ConnectEndpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = planned(connect_server, tmp_path, "'Smith'")
+    ended(run)
+    with caplog.at_level(logging.WARNING):
+        found = find_after(run)
+    assert found is not None
+    assert found.values == ("Smith", "2026-01-01")
+    assert found.rows == 8000
+    assert [record.getMessage() for record in caplog.records if "looked at" in record.getMessage()]
+    assert read_decisions(run.folder).region("totals").hot_key == found  # what the page and `explain` show
+
+
+def test_after_the_run_nothing_is_looked_for_that_is_known_or_not_wanted(
+    connect_server: ConnectEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, hot_keys in (("known", True), ("unwanted", False)):
+        (tmp_path / name).mkdir()
+        run = planned(connect_server, tmp_path / name, "'Smith'", hot_keys=hot_keys)
+        ended(run)
+        assert (find_after(run) is not None) is hot_keys
+        with monkeypatch.context() as patched:
+            patched.setattr(after_run, "open_connection", None)
+            asyncio.run(find_unseen_hot_keys(run.endpoint, read_decisions(run.folder), 2))
+
+
+def test_after_the_run_a_search_without_rows_or_time_is_given_up(
+    connect_server: ConnectEndpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = planned(connect_server, tmp_path, "'Smith'")
+    ended(run)
+    with caplog.at_level(logging.INFO):
+        with monkeypatch.context() as patched:
+            patched.setattr(after_run, "SECONDS", 0.0)
+            assert find_after(run) is None
+        release_job(run.folder)
+        assert find_after(run) is None
+    told = [record.getMessage() for record in caplog.records]
+    assert "gave up the search for hot keys after 0 s" in told
+    assert any("of totals.sales was not found: " in each for each in told)
 
 
 def test_a_search_that_fails_is_a_line_in_the_log_and_no_more(
