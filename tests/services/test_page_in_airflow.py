@@ -133,6 +133,21 @@ def test_which_range_failed_why_and_how_big_is_there_when_the_tab_opens(
     wait_for(browser, f"location.pathname.endsWith('/tasks/job.work.run/mapped/{lost.index}')")
 
 
+def test_the_key_of_a_hot_subpartition_is_on_the_page_of_a_run_that_failed(
+    browser: Any, failed: dict[str, WatchedRun], folder: Path
+) -> None:
+    """Found by the subtask that reads it or, should that have been done first, by `release`."""
+    run = failed["worker"]
+    found = recorded(folder, run, "job").region("work").hot_key
+    assert found is not None
+    assert found.key == "customer_id = 1"
+    open_page(browser, run)
+    (line, advice) = texts(browser, "[data-region=work] .hot-key p")
+    assert line.startswith("Hot key: customer_id = 1 has ")
+    assert f"looked at in subpartition {found.subpartition}, which holds " in line
+    assert "if it aggregates, do so by customer_id and another column first" in advice
+
+
 def button(browser: Any, within: str) -> Any:
     return browser.find_element("css selector", f"{within} button.repair")
 

@@ -10,7 +10,7 @@ _RULES = {
     "power_of_two": "the power of two closest to the target",
     "sources": "as many subtasks as the source's files give at the target",
     "fixed": "a number that the author set",
-    "single_subtask": "one subtask, because the rows must not be parted",
+    "single_subtask": "one subtask, because all rows must stay together",
     "broadcast_only": "every input is read whole, so there is nothing to divide",
     "no_inputs": "nothing to read",
 }
@@ -18,12 +18,12 @@ _BOUNDS = {
     "min_parallelism": "the least that the job allows",
     "max_parallelism": "the most that the job allows",
     "default_source_parallelism": "the most that the job allows for a source",
-    "single_subtask": "the rows must not be parted",
+    "single_subtask": "all rows must stay together",
     "sources": "one of its sources needs as many",
     "waves of slots": "more would only wait for a slot, and each costs a task",
-    "number of subpartitions": "there are no more subpartitions to share out",
-    "number of splits": "there are no more pieces of files to share out",
-    "number of files": "there are no more files to share out",
+    "number of subpartitions": "there are no more subpartitions to divide",
+    "number of splits": "there are no more pieces of files to divide",
+    "number of files": "there are no more files to divide",
 }
 _SLOTS_PER_WAVE = "slots per wave"
 

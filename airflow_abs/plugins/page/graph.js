@@ -3,7 +3,7 @@
 // where that shows it larger. It always fits its place. A region that runs inside another today is a dashed box.
 const ACROSS = { between: 158, beside: 30, width: 176, height: 76 }, DOWN = { between: 84, beside: 14, width: 152, height: 76 };
 const LEGIBLE = 0.72; // below this scale the other direction is tried
-const LOOK_AT = "Look at a box or an edge: why it is so is told here.";
+const LOOK_AT = "Point at a box or an edge, and its reason appears here.";
 
 function nodesOf(job) {
   const nodes = new Map();

@@ -133,7 +133,7 @@ function drawReason(memory, task, index, attempt) {
   show(memory.reasons.get(key) ?? "Reading why…");
   if (!memory.reasons.has(key)) {
     readReason(task, index, attempt)
-      .then((reason) => { memory.reasons.set(key, reason ?? "Its log tells no error; see Airflow's own pages."); })
+      .then((reason) => { memory.reasons.set(key, reason ?? "There is no error in its log; see Airflow's own pages."); })
       .catch((error) => { memory.reasons.set(key, `Not known: ${error.message}`); })
       .finally(() => { show(memory.reasons.get(key)); });
   }

@@ -112,9 +112,9 @@ def test_what_is_wrong_is_said_in_words(browser: Any, open_stream: Open) -> None
     later = {"owner": "clicks/later/by_minute", "server": "", "slots": 0, "until": NOW - 90}
     open_stream(told_of(None, supervised=False, is_this=False, holder=later))
     assert texts(browser, ".problem") == [
-        "The checkpoint is another one's by now, and so is what is shown here: clicks/later/by_minute.",
-        "Nobody has supervised it since 2026-01-04 04:58:30 UTC (1 min 30 s); its query may still run.",
-        "Nothing is remembered of it yet.",
+        "Another run has taken over this checkpoint, and what is shown here is that run's: clicks/later/by_minute.",
+        "It has not been supervised since 2026-01-04 04:58:30 UTC (1 min 30 s); its query may still run.",
+        "Nothing has been recorded of it yet.",
     ]
 
 

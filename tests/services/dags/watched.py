@@ -56,14 +56,14 @@ def refuse_without_credit(orders: DataFrame) -> DataFrame:
     return orders.mapInPandas(check, orders.schema)
 
 
-for name, transform, defer_after in (
-    ("napping", nap, 10.0),
-    ("refusing", refuse_without_credit, 60.0),
-    ("refusing_late", refuse, 0.2),
-    ("secret", keep, 10.0),
+for name, transform, defer_after, target_bytes in (
+    ("napping", nap, 10.0, None),
+    ("refusing", refuse_without_credit, 60.0, 50_000),  # less than the orders of the hot customer
+    ("refusing_late", refuse, 0.2, None),
+    ("secret", keep, 10.0, None),
 ):
     with DAG(name, schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), catchup=False):
-        with AdaptiveSparkJob("job", defer_after=defer_after):
+        with AdaptiveSparkJob("job", defer_after=defer_after, target_bytes=target_bytes):
             orders = AdaptiveSparkOperator(task_id="orders", source=Files(f"{LAKE}/orders/ds={DAY}"), transform=keep)
             work = AdaptiveSparkOperator(
                 task_id="work",

@@ -21,7 +21,7 @@ function drawBatches(batches, position) {
   return h("section", { class: "batches", "aria-label": "Batches" }, h("h3", null, `The last ${count(shown.length, "batch").replace(/batchs$/, "batches")}`),
     h("p", { class: "hint" }, "One bar for each, the newest on the right; the number is that of the newest."),
     h("div", { class: "multiples" }, ...CHARTS.filter((chart) => shown.some((batch) => chart.of(batch))).map((chart) => drawChart(chart, shown))),
-    h("details", { class: "all", id: `batches-${position}` }, h("summary", null, `All ${batches.length} that are remembered, newest first`),
+    h("details", { class: "all", id: `batches-${position}` }, h("summary", null, `All ${batches.length} on record, newest first`),
       h("table", { class: "listing" }, h("thead", null, h("tr", null, ...COLUMNS.map(([name]) => h("th", { scope: "col" }, name)))),
         h("tbody", null, ...batches.toReversed().map((batch) => h("tr", null, ...COLUMNS.map(([name, tell]) => h("td", { "data-name": name }, tell(batch)))))))));
 }

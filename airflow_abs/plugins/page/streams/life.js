@@ -61,7 +61,7 @@ function signsOf(life) {
 
 function happenings(life, position) {
   const rows = [...life.changes.map((change) => [change.at, change.entered, change.reason]), ...life.notes.map((note) => [note.at, "", note.text])].sort((one, other) => other[0] - one[0]);
-  return h("details", { class: "all", id: `happened-${position}` }, h("summary", null, `All ${count(rows.length, "state")} and notes that are remembered, newest first`),
+  return h("details", { class: "all", id: `happened-${position}` }, h("summary", null, `All ${count(rows.length, "state")} and notes on record, newest first`),
     h("table", { class: "listing" }, h("thead", null, h("tr", null, ...["when (UTC)", "state", "why"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", null, ...rows.map(([at, state, why]) => h("tr", null, h("td", null, clock(at)), h("td", null, state), h("td", { class: "wide" }, why))))));
 }

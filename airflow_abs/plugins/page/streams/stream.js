@@ -54,9 +54,9 @@ function drawProblems(stream, now) {
   return [
     problem && h("p", { class: "problem" }, problem),
     life?.alarm && h("p", { class: "alarm", role: "alert" }, life.alarm),
-    holder && !stream.is_this && h("p", { class: "problem" }, `The checkpoint is another one's by now, and so is what is shown here: ${holder.owner}.`),
-    holder && holder.until > 0 && !stream.supervised && h("p", { class: "problem" }, `Nobody has supervised it since ${clock(holder.until)} UTC (${duration(now - holder.until)}); its query may still run.`),
-    holder && !life && h("p", { class: "problem" }, "Nothing is remembered of it yet."),
+    holder && !stream.is_this && h("p", { class: "problem" }, `Another run has taken over this checkpoint, and what is shown here is that run's: ${holder.owner}.`),
+    holder && holder.until > 0 && !stream.supervised && h("p", { class: "problem" }, `It has not been supervised since ${clock(holder.until)} UTC (${duration(now - holder.until)}); its query may still run.`),
+    holder && !life && h("p", { class: "problem" }, "Nothing has been recorded of it yet."),
   ].filter(Boolean);
 }
 
