@@ -42,6 +42,7 @@ DEFAULTS: dict[str, str] = {
     "resource_stabilization": "10",
     "stall_after": "600",
     "hot_keys": "True",
+    "inference_timeout": "30",
     "embedded_folder": "",
     "allow_token_commands": "False",
 }
@@ -66,6 +67,7 @@ DESCRIPTIONS: dict[str, str] = {
     "resource_stabilization": "Seconds that a run waits for the slots that plan saw before it goes on with fewer.",
     "stall_after": "Seconds without any progress on Spark after which the log of a subtask warns, again and again.",
     "hot_keys": "Look for the key behind a hot subpartition; its value is then in the exchange, the log and the page.",
+    "inference_timeout": "Seconds that a vertex's tables have to say how much there is to read, when it is decided.",
     "embedded_folder": "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
     "allow_token_commands": "Connections may name a program or a function that gives the token of their Spark server.",
 }
@@ -95,12 +97,14 @@ class JobSettings:
     resource_stabilization: float
     stall_after: float
     hot_keys: bool
+    inference_timeout: float
 
     def options(self) -> dict[str, Any]:
         """The part that decides, as the plan stores it."""
         names = (
             "target_bytes", "most_waves", "min_parallelism", "max_parallelism", "default_source_parallelism",
             "strategy", "slots", "durability", "failures_per_run", "failures_per_day", "local_bytes", "hot_keys",
+            "inference_timeout",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -138,6 +142,7 @@ def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
         resource_stabilization=_seconds("resource_stabilization", values["resource_stabilization"]),
         stall_after=_seconds("stall_after", values["stall_after"]),
         hot_keys=_flag(values["hot_keys"]),
+        inference_timeout=_seconds("inference_timeout", values["inference_timeout"]),
     )
     _check(settings)
     return settings
@@ -170,8 +175,9 @@ def _check(settings: JobSettings) -> None:
             "no exchange is set; give AdaptiveSparkJob(exchange='s3://bucket/exchange') or the Airflow option "
             f"[{SECTION}] exchange a path that Airflow and Spark both reach"
         )
-    if settings.stall_after <= 0:
-        raise InvalidValueError(f"stall_after is {settings.stall_after:g}; expected a number of seconds above 0")
+    for name in ("stall_after", "inference_timeout"):
+        if (seconds := getattr(settings, name)) <= 0:
+            raise InvalidValueError(f"{name} is {seconds:g}; expected a number of seconds above 0")
     if settings.strategy not in ("balanced", "power_of_two"):
         raise InvalidValueError(f"strategy is {settings.strategy!r}; expected 'balanced' or 'power_of_two'")
     if settings.durability not in ("auto", "always"):

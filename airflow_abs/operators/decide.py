@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_abs.core.slots.admission import Admission
@@ -22,6 +22,7 @@ class DecideOperator(JobTask):
         producers: task id of the mapped `run` task by producer region, as declared.
         reports: the same of all regions before it, near and far: on a day that is fused it may read from further up.
         admission: what bounds how many of its subtasks run at once.
+        table_kinds: of the tables that the job reads, see `airflow_abs.tables.kinds`.
     """
 
     ui_color = "#fef7e0"
@@ -33,12 +34,14 @@ class DecideOperator(JobTask):
         producers: Mapping[str, str],
         reports: Mapping[str, str] | None = None,
         admission: Admission = Admission.BOUND,
+        table_kinds: Collection[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"task_display_name": f"decide {region}", "doc_md": _describe(region, producers), **kwargs})
         self.region = region
         self.reports = reports if reports is not None else producers
         self.admission = admission
+        self.table_kinds = tuple(table_kinds)
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         from airflow_abs.triggers.decide import decide
@@ -46,7 +49,7 @@ class DecideOperator(JobTask):
         def read(region: str) -> list[dict[str, Any]]:
             return pull_reports(context, self.reports[region])
 
-        return decide(self.folder(context), self.region, read, self.admission)
+        return decide(self.folder(context), self.region, read, self.admission, self.table_kinds)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
         """A trigger ends a decision itself; a worker is woken only to raise what went wrong."""

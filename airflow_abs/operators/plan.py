@@ -86,7 +86,8 @@ class PlanOperator(JobTask, SkipMixin):
             programs = self._programs(
                 lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context))
             )
-            plan = plan_job(session, folder, self.graph, programs, self.options, open_path, began, known)
+            options = {**self.options, "data_interval": _data_interval(context)}
+            plan = plan_job(session, folder, self.graph, programs, options, open_path, began, known)
         mark_root(folder.root)
         for region in plan.regions:
             self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
@@ -160,6 +161,12 @@ class PlanOperator(JobTask, SkipMixin):
             for name, entry in files.items():
                 check_no_secrets(name, f"{which}'s options", entry.get("options", {}), by_name=True)
                 check_no_secrets(name, f"{which}'s arguments", {"where": entry.get("where")}, by_name=False)
+
+
+def _data_interval(context: Context) -> list[str] | None:
+    """In ISO form; None for runs without one."""
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    return [start.isoformat(), end.isoformat()] if start is not None and end is not None else None
 
 
 def _is_over(context: Context, run_id: str) -> bool:

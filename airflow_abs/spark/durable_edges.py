@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+from airflow_abs.core.decide.sources import size_splits
 from airflow_abs.core.durability.demands import DaysDemands, DeclaredDemands, find_demands
 from airflow_abs.core.durability.failures import FailurePriors, estimate_mean_times
 from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory, Prediction, predict_job
 from airflow_abs.core.durability.rule import Conditions, decide_durability
+from airflow_abs.core.durability.strange_day import usual_bytes
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.graph.joining import join_regions
 from airflow_abs.exchange.records.plan import PlannedEdge
@@ -64,11 +66,12 @@ def join_where_it_pays(
     """
     if options.get("durability", "always") == "always":
         return DaysGraph(graph)
-    sizes = {
-        name: sum(split.bytes for split in splits_of(program.source, open_path))
-        for name, program in programs.items()
-        if program.source is not None
-    }
+    usual = usual_bytes(history)
+    sizes = {}
+    for name, program in programs.items():
+        if program.source is not None:
+            told = [split.bytes for split in splits_of(program.source, open_path)]
+            sizes[name] = sum(size_splits(told, usual.get(name))[0])
     predictions = predict_job(graph, sizes, history, slots=slots or 1)
     priors = FailurePriors(options["failures_per_run"], options["failures_per_day"])
     mean = estimate_mean_times(sum(each.seconds for each in predictions.values()), history, priors).seconds

@@ -15,7 +15,7 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.locations import ExchangePath
-from airflow_abs.tables.kinds import class_of, kind_of
+from airflow_abs.tables.kinds import class_of, kind_of, to_declared
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import Given, Pin, TableSource
 
@@ -72,8 +72,13 @@ def pin_sources(
     if not tables:
         return {name: source for name, source in sources.items() if isinstance(source, Files)}
     with ThreadPoolExecutor(len(tables)) as pool:
-        pins = dict(zip(tables, pool.map(lambda table: table.pin(connect), tables.values()), strict=True))
+        pins = dict(zip(tables, pool.map(lambda table: _pin(table, connect), tables.values()), strict=True))
     return {name: source if isinstance(source, Files) else pins[name] for name, source in sources.items()}
+
+
+def _pin(table: TableSource, connect: Callable[[str], Mapping[str, str]]) -> Pin:
+    pin = table.pin(connect)
+    return replace(pin, pinned=replace(pin.pinned, declared=to_declared(table)))
 
 
 def take_sources(

@@ -16,7 +16,7 @@ from airflow_abs.exchange.sources.pinned import Constant, PinnedTable
 from airflow_abs.exchange.storage.uris import connection_of, for_hadoop, with_authority, without_connection
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.sink import Published, RunFiles
-from airflow_abs.tables.source import Pin
+from airflow_abs.tables.source import InferenceContext, Inferred, Pin
 
 if TYPE_CHECKING:
     from airflow_abs.tables.delta.version import VersionContent, VersionFile
@@ -95,6 +95,10 @@ class DeltaTable:
             pinned=_describe(content),
             files=tuple(SourceFile(self._uri(file), file.bytes, constants=file.partition) for file in content.files),
         )
+
+    async def infer(self, context: InferenceContext) -> Inferred:
+        """All files that `plan` fixed: it has left out what `where` does not need."""
+        return Inferred(context.files)
 
     def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
         """What rows must be like to be published to it.
@@ -199,6 +203,7 @@ def _describe(content: VersionContent) -> PinnedTable:
         all_bytes=content.all_bytes,
         condition=content.condition,
         settings=READ_SETTINGS,
+        details={"version": content.version},
         constants=tuple(
             Constant(column, text := f"__constant_{number}", read_expression(columns.type_of(column), text))
             for number, column in enumerate(columns.partitions)

@@ -15,7 +15,7 @@ from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.storage.uris import for_hadoop
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.sink import Published, RunFiles
-from airflow_abs.tables.source import Pin
+from airflow_abs.tables.source import InferenceContext, Inferred, Pin
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -95,6 +95,10 @@ class IcebergTable:
             pinned=_describe(content),
             files=tuple(SourceFile(for_hadoop(file.path), file.bytes) for file in content.files),
         )
+
+    async def infer(self, context: InferenceContext) -> Inferred:
+        """All files that `plan` fixed: it has left out what `where` does not need."""
+        return Inferred(context.files)
 
     def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
         """What rows must be like to be published to it.
@@ -187,4 +191,5 @@ def _describe(content: SnapshotContent) -> PinnedTable:
         all_bytes=content.all_bytes,
         condition=content.condition,
         settings=READ_SETTINGS,
+        details={"snapshot": content.snapshot_id},
     )

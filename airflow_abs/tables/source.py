@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from airflow_abs.core.decide.parallelism import Bounds
 from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
@@ -21,7 +22,8 @@ class Pin:
     Args:
         schema: Spark's JSON of the columns that the transform sees.
         pinned: what is recorded of it.
-        files: the files that are read, in the order in which they are numbered as splits.
+        files: the files that are read, in the order in which they are numbered as splits; of 0 bytes each if nobody
+            knows how large they are.
     """
 
     schema: str
@@ -29,8 +31,50 @@ class Pin:
     files: tuple[SourceFile, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class InferenceContext:
+    """What is known when a source is asked how much there is to read.
+
+    Args:
+        pinned, files: what `plan` has fixed; the answer is some or all of the files.
+        connect: as in `TableSource.pin`.
+        bounds: of the number of subtasks.
+        target_bytes: what one of them should read.
+        slots: how many of them run at once; None if nobody knows.
+        data_interval: of the run, in ISO form; None if it has none.
+        values: by column what it must be for a row to be needed today, as ranges from least to most (NULL is in none);
+            columns that are not named may be anything.
+    """
+
+    pinned: PinnedTable
+    files: Sequence[SourceFile]
+    connect: Callable[[str], Mapping[str, str]]
+    bounds: Bounds
+    target_bytes: int
+    slots: int | None = None
+    data_interval: tuple[str, str] | None = None
+    values: Mapping[str, Sequence[tuple[Any, Any]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What a source holds for a run.
+
+    Args:
+        files: those that are read, among the ones that `plan` fixed, with their sizes; of 0 bytes each if nobody knows.
+        reason: what was left out and why, such as ``412 of 1,823 files left by dates.d``; it becomes a part of the
+            decision's.
+    """
+
+    files: Sequence[SourceFile]
+    reason: str | None = None
+
+
 class TableSource(Protocol):
-    """A table of any kind. It is declared as a DAG file is parsed, and must not do any I/O before `pin`."""
+    """A table of any kind. It is declared as a DAG file is parsed, and must not do any I/O before `pin`.
+
+    Its class stands at the top of a module that workers can import, and takes as keywords what `to_json` returned.
+    """
 
     def to_json(self) -> dict[str, Any]:
         """The declaration with its templates, and its `kind`."""
@@ -43,6 +87,13 @@ class TableSource(Protocol):
 
         Raises:
             TableError: what is wrong, and what to do.
+        """
+
+    async def infer(self, context: InferenceContext) -> Inferred:
+        """How much there is to read, in `decide`, when all is known that the run finds out before: so many subtasks it
+        gets. It is asked on a thread of its own, may call outside systems, and has `inference_timeout` seconds; without
+        an answer, also if it raises, what `plan` fixed is read, and is as large as `plan` said, as on earlier days, or
+        nobody knows.
         """
 
 

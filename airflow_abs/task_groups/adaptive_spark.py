@@ -58,6 +58,8 @@ class AdaptiveSparkJob(TaskGroup):
         stall_after: seconds without any progress on Spark after which the log of a subtask warns.
         hot_keys: look for the key behind a hot subpartition: its value is told in the log, by ``explain`` and on the
             page, and kept in the exchange.
+        inference_timeout: seconds that the tables which a vertex reads have to say how much there is to read, when its
+            subtasks are decided.
         spark_conf: Spark's session settings in `plan` and in all subtasks, such as
             ``{"spark.sql.ansi.enabled": False}``.
         py_files: Python code that functions of transforms import on Spark: .py, .zip and .whl files by path, if that is
@@ -93,6 +95,7 @@ class AdaptiveSparkJob(TaskGroup):
         resource_stabilization: float | None = None,
         stall_after: float | None = None,
         hot_keys: bool | None = None,
+        inference_timeout: float | None = None,
         restart_strategy: RestartStrategy | None = None,
         spark_conf: Mapping[str, Any] | None = None,
         py_files: Sequence[str] = (),
@@ -125,6 +128,7 @@ class AdaptiveSparkJob(TaskGroup):
                 "resource_stabilization": resource_stabilization,
                 "stall_after": stall_after,
                 "hot_keys": hot_keys,
+                "inference_timeout": inference_timeout,
             }
         )
         self._vertices: list[AdaptiveSparkOperator] = []

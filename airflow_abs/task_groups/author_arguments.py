@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from airflow.sdk import Asset, TaskGroup
 
@@ -130,10 +130,11 @@ class AuthorArguments:
         outlets, inlets = (self._of_sinks(region, name) for name in _OF_SINKS)
         return own + [outlet for outlet in outlets if outlet not in own], inlets
 
-    def table_kinds(self) -> tuple[str, ...]:
-        """Of all sinks that are tables, in order; any region may publish those that run inside it on the day."""
-        sinks = [vertex.sink for vertex in self.declared.values()]
-        return tuple(sorted({kind_of(sink) for sink in sinks if sink is not None and not isinstance(sink, Files)}))
+    def table_kinds(self, of: Literal["source", "sink"]) -> tuple[str, ...]:
+        """Of all sources or sinks that are tables, in order; any region may read or publish those that run inside it on
+        the day."""
+        ends = [vertex.source if of == "source" else vertex.sink for vertex in self.declared.values()]
+        return tuple(sorted({kind_of(end) for end in ends if end is not None and not isinstance(end, Files)}))
 
     def spark_conf_of(self, vertex: AdaptiveSparkOperator) -> dict[str, str]:
         """The vertex's settings before the job's, which are one session's for all vertices of a region."""

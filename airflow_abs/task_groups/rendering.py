@@ -204,6 +204,7 @@ class _Rendering:
                 producers={name: task.task_id for name, task in producers.items()},
                 reports={other.name: self.run[other.name].task_id for other in self.graph.regions_before(region)},
                 admission=self.authors.admission(arguments),
+                table_kinds=self.authors.table_kinds("source"),
                 **self.head,
             )
             if self.settings.start_from_trigger:
@@ -261,7 +262,7 @@ class _Rendering:
         outlets, inlets = self.authors.assets_of(region)
         if not any(self.graph.vertex(vertex).is_gate for vertex in region.vertices):
             return
-        arguments = {"outlets": outlets, "inlets": inlets, "table_kinds": self.authors.table_kinds(), **self.head}
+        arguments = {"outlets": outlets, "inlets": inlets, "table_kinds": self.authors.table_kinds("sink"), **self.head}
         commit = CommitOperator(task_id="commit", region=region.name, **arguments)
         run >> commit
         self.commit[region.name] = commit

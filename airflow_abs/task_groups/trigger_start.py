@@ -42,7 +42,12 @@ def decide_from_trigger(decide: Any) -> None:
     decide.start_trigger_args = StartTriggerArgs(
         trigger_cls=_DECIDE,
         next_method="execute_complete",
-        trigger_kwargs={"exchange": decide.exchange, "job": decide.job, "region": decide.region},
+        trigger_kwargs={
+            "exchange": decide.exchange,
+            "job": decide.job,
+            "region": decide.region,
+            "table_kinds": list(decide.table_kinds),
+        },
     )
 
 

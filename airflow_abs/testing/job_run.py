@@ -32,6 +32,7 @@ from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.planning import plan_job
 from airflow_abs.spark.result_rows import read_rows
 from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
+from airflow_abs.tables.inference import SourceInference
 from airflow_abs.tables.publication import publish_to_table
 
 _SUBTASKS_OF_A_SLOT = 2  # one of them plans while the other one works
@@ -85,7 +86,10 @@ class JobRun:
         for name in sorted(producers):
             check_region(self.folder, self.plan.region(name), is_commit=False)
         reports = {name: self.reports[name] for name in sorted(producers)}
-        stored = decide_and_store(self.folder, self.plan, region, reports, Path)
+        tables = [source.table for each in self.plan.regions for source in each.sources if source.table is not None]
+        kinds = {table.declared["kind"] for table in tables}  # planned in this process, of what the job declares
+        sources = SourceInference(self.folder, self.plan, Path, catalog_properties, kinds)
+        stored = decide_and_store(self.folder, self.plan, region, reports, sources)
         self.decisions[region] = stored.decision
         return stored
 

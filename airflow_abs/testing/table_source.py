@@ -17,9 +17,10 @@ from airflow_abs.testing.table_contract import (
 )
 
 if TYPE_CHECKING:
-    from airflow_abs.tables.source import Pin
+    from airflow_abs.tables.source import Inferred, Pin
 
 _ROWS = 60
+_SECONDS = 60.0
 
 
 class TableSourceContract(TableContract):
@@ -38,6 +39,15 @@ class TableSourceContract(TableContract):
 
     def pin(self, **arguments: Any) -> Pin:
         return cast("Pin", self.declare(**arguments).pin(connections()))
+
+    def infer(self, pin: Pin, **arguments: Any) -> Inferred:
+        """What the table answers in `decide`, on the thread on which it is asked there."""
+        from airflow_abs.core.decide.parallelism import Bounds
+        from airflow_abs.tables.inference import ask
+        from airflow_abs.tables.source import InferenceContext
+
+        context = InferenceContext(pin.pinned, pin.files, connections(), Bounds(1, 128), target_bytes=2**20)
+        return ask(self.declare(**arguments), context, _SECONDS).result(_SECONDS)
 
     def test_a_declared_source_comes_back_from_json_where_there_is_no_table(self) -> None:
         from airflow_abs.tables.declared import read_declared
@@ -80,6 +90,18 @@ class TableSourceContract(TableContract):
         check(told == (len(pin.files), size) * 2, f"files, bytes, all files, all bytes are told as {told}")
         again = self.pin().files
         check(again == pin.files, "files come in another order when a table is asked again")
+
+    def test_it_infers_what_plan_fixed_though_the_table_changes(self) -> None:
+        self.fill(_ROWS)
+        pin = self.pin()
+        for others in (lambda: None, lambda: self.append(make_rows(100, 120)), lambda: self.overwrite(make_rows(0, 9))):
+            others()
+            found = self.infer(pin).files
+            gone = {file.path for file in pin.files} ^ {file.path for file in found}
+            check(not gone, f"nothing says that any file is not needed, and {len(gone)} are not those of plan: {gone}")
+            check(len(found) == len(pin.files), f"{len(found)} files are told, {len(pin.files)} were fixed")
+            known = [file.bytes for file in found if file.bytes]
+            check(len(known) in (0, len(found)), "of some files the size is told, of others not; expected all or none")
 
     def test_a_table_without_rows_gives_its_columns(self, tmp_path: Path) -> None:
         self.create(make_rows(0, 0).schema)

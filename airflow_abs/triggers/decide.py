@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from airflow_abs.core.slots.admission import Admission, advise_bound, exceeds_sl
 from airflow_abs.core.wording import format_bytes
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.hooks.catalogs import catalog_properties
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.subtask import error_to_json
 from airflow_abs.triggers.task_end import succeed
@@ -35,16 +36,23 @@ class DecideTrigger(BaseTrigger):
 
     Args:
         exchange: templated; Airflow renders it before `run`.
+        table_kinds: as in `DecideOperator`.
     """
 
-    def __init__(self, *, exchange: str, job: str, region: str) -> None:
+    def __init__(self, *, exchange: str, job: str, region: str, table_kinds: Sequence[str] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.exchange = exchange
         self.job = job
         self.region = region
+        self.table_kinds = table_kinds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        values = {"exchange": self.exchange, "job": self.job, "region": self.region}
+        values = {
+            "exchange": self.exchange,
+            "job": self.job,
+            "region": self.region,
+            "table_kinds": list(self.table_kinds),
+        }
         return f"{type(self).__module__}.{type(self).__qualname__}", values
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -62,10 +70,12 @@ class DecideTrigger(BaseTrigger):
         from airflow_abs.exchange.records.reports import read_reports
 
         folder = JobFolder(open_path(self.exchange), dag_id, run_id, self.job)
-        return decide(folder, self.region, partial(read_reports, folder), Admission.BOUND)
+        return decide(folder, self.region, partial(read_reports, folder), Admission.BOUND, self.table_kinds)
 
 
-def decide(folder: JobFolder, region: str, read: ReadReports, admission: Admission) -> list[dict[str, Any]]:
+def decide(
+    folder: JobFolder, region: str, read: ReadReports, admission: Admission, table_kinds: Collection[str] = ()
+) -> list[dict[str, Any]]:
     """Decide, store and tell; the keyword arguments of each mapped subtask, always at least one: an empty list would
     skip everything below and still end green.
 
@@ -74,6 +84,7 @@ def decide(folder: JobFolder, region: str, read: ReadReports, admission: Admissi
         region: its name.
         read: for the reports of its producers.
         admission: of its subtasks.
+        table_kinds: of the tables that the DAG has as sources.
 
     Raises:
         ExchangeError: the plan or a report is missing; a source path matches nothing; what it would read is not as
@@ -82,6 +93,7 @@ def decide(folder: JobFolder, region: str, read: ReadReports, admission: Admissi
     from airflow_abs.exchange.records.deciding import decide_and_store
     from airflow_abs.exchange.records.plan import read_plan
     from airflow_abs.exchange.results.audit import check_region
+    from airflow_abs.tables.inference import SourceInference
     from airflow_abs.triggers.metrics import emit_decision
     from airflow_abs.triggers.spans import decide_span, describe_decided
 
@@ -95,7 +107,8 @@ def decide(folder: JobFolder, region: str, read: ReadReports, admission: Admissi
         check_region(folder, plan.region(producer), is_commit=False)
     ready = ready_since(reports, time.time())
     with decide_span(folder, region) as span:
-        stored = decide_and_store(folder, plan, region, reports, open_path, measured_at=ready)
+        sources = SourceInference(folder, plan, open_path, catalog_properties, table_kinds)
+        stored = decide_and_store(folder, plan, region, reports, sources, measured_at=ready)
         describe_decided(span, stored.decision)
     log.info("%s", stored.decision.describe())
     for line in plan.strange_sources(stored.decision):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Barrier
 from typing import Any
 
@@ -27,7 +27,7 @@ class SlowTable:
     asked: Barrier
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": "slow"}
+        return {}
 
     def pin(self, connect: Callable[[str], Mapping[str, str]]) -> Pin:
         self.asked.wait(timeout=30)
@@ -68,4 +68,7 @@ def test_a_tables_asset_is_its_name_if_that_is_known_before_the_run() -> None:
 def test_tables_are_asked_side_by_side_and_files_stay_as_they_are() -> None:
     files, together = Files("/lake/orders"), Barrier(2)
     sources = {"a": SlowTable(together), "b": files, "c": SlowTable(together)}
-    assert pin_sources(sources, lambda conn_id: {}) == {"a": PIN, "b": files, "c": PIN}
+    found = pin_sources(sources, lambda conn_id: {})
+    slow = {"kind": "tests.tables.test_declared.SlowTable"}
+    pin = replace(PIN, pinned=replace(PIN.pinned, declared=slow))  # by which `decide` makes the table again
+    assert found == {"a": pin, "b": files, "c": pin}

@@ -96,10 +96,11 @@ def test_a_record_that_names_a_class_which_the_dag_does_not_loads_nothing(tmp_pa
         publish_to_table(folder, "t", sink, no_connections, declared=["iceberg"])
 
 
-def test_every_commit_of_a_job_knows_the_kinds_of_all_its_sinks() -> None:
+def test_every_decision_and_commit_of_a_job_knows_the_kinds_of_all_its_sources_and_sinks() -> None:
     with DAG("dag") as dag, AdaptiveSparkJob("job", exchange="/exchange"):
         first = AdaptiveSparkOperator(task_id="first", source=IcebergTable("lake.db.s"), sink=OwnTable("books"))
         AdaptiveSparkOperator(task_id="second", inputs={"first": first.rebalance()}, sink=IcebergTable("lake.db.t"))
         AdaptiveSparkOperator(task_id="third", inputs={"first": first.rebalance()}, sink=Files("/mart"))
     for region in ("first", "second", "third"):
         assert dag.get_task(f"job.{region}.commit").table_kinds == ("iceberg", PATH)
+        assert dag.get_task(f"job.{region}.decide").table_kinds == ("iceberg",)

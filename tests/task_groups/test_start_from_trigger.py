@@ -38,7 +38,7 @@ def test_both_tasks_start_in_the_triggerer_also_after_serialisation() -> None:
     decide = DagSerialization.from_dict(stored).get_task("revenue.orders.decide")
     assert decide.start_from_trigger is True
     assert decide.start_trigger_args.trigger_cls == f"{DecideTrigger.__module__}.{DecideTrigger.__name__}"
-    values = {"exchange": "/x/{{ ds }}", "job": "revenue", "region": "orders"}
+    values = {"exchange": "/x/{{ ds }}", "job": "revenue", "region": "orders", "table_kinds": []}
     assert decide.start_trigger_args.trigger_kwargs["__var"] == values  # as Airflow stores a dict
     assert DecideTrigger(**values).serialize()[1] == values
 

@@ -17,6 +17,8 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.wording import format_bytes, format_count
 
 Strategy = Literal["balanced", "power_of_two"]
+SizeFrom = Literal["source", "history", "default"]
+"""Who says how large a source is: itself, the job's earlier days, or nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +88,31 @@ class SourceInput:
     """One external source: bytes per split (a file, as a rule).
 
     `partitions_read`, of a source of which some are left out, are how many of its partitions these splits are, of how
-    many.
+    many. `note` is for the reason: what else was left out, and by what, or why the source itself did not say.
+    `size_from` says what the bytes rest on: of a `default`, nobody knows them, and they only say that splits are alike.
     """
 
     name: str
     split_bytes: Sequence[int]
     partitions_read: tuple[int, int] | None = None
+    note: str | None = None
+    size_from: SizeFrom = "source"
 
     def __post_init__(self) -> None:
         check_sizes(f"source {self.name!r}", self.split_bytes)
+
+    @property
+    def bytes(self) -> int:
+        """Of all splits, 0 if nobody knows."""
+        return 0 if self.size_from == "default" else sum(self.split_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class InputSummary:
     """One input in numbers. `kind` is its partitioning or `source`; `parts` are producer subtasks or splits.
 
-    `files` are those of all producer subtasks of a rescale input, None for other kinds; `inferred` as in its input.
+    `files` are those of all producer subtasks of a rescale input, None for other kinds; `inferred` as in its input;
+    `size_from` as in its source, None where that said it itself.
     """
 
     name: str
@@ -111,6 +122,7 @@ class InputSummary:
     subpartitions: int | None = None
     files: int | None = None
     inferred: str | None = None
+    size_from: str | None = None
 
     @classmethod
     def of_input(cls, entry: BlockingInput) -> InputSummary:
@@ -124,12 +136,12 @@ class InputSummary:
     @classmethod
     def of_source(cls, source: SourceInput) -> InputSummary:
         """Of files from outside."""
-        return cls(source.name, "source", sum(source.split_bytes), len(source.split_bytes))
+        size_from = None if source.size_from == "source" else source.size_from
+        return cls(source.name, "source", source.bytes, len(source.split_bytes), size_from=size_from)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; `files` and `inferred` only where they are: a decision made before they were known stays the
-        same."""
-        later = ("files", "inferred")
+        """Plain values; what was not known from the beginning only where it is: an older decision stays the same."""
+        later = ("files", "inferred", "size_from")
         return {name: value for name, value in asdict(self).items() if name not in later or value is not None}
 
     @classmethod
@@ -142,7 +154,9 @@ class InputSummary:
         producers, how = f"from {format_count(self.parts, 'subtask')}", self.inferred or self.kind
         match self.kind:
             case "source":
-                return f"source {self.name}: {size} in {format_count(self.parts, 'split')}"
+                guesses = {"default": "unknown size", "history": f"{size} (as on earlier days)"}
+                told = guesses.get(self.size_from or "", size)
+                return f"source {self.name}: {told} in {format_count(self.parts, 'split')}"
             case "broadcast":
                 return f"input {self.name} ({how}): {size}, read whole by every subtask"
             case "rescale":

@@ -116,7 +116,7 @@ def _fewest_within_target(inputs: RegionInputs, sizes: Sequence[int], target_byt
 
 def _fewest_of_most_bytes(inputs: RegionInputs, sizes: Sequence[int]) -> int:
     """Subtasks below which one would read more than a try of it should cost again."""
-    splits = sum(sum(source.split_bytes) for source in inputs.sources)
+    splits = sum(source.bytes for source in inputs.sources)
     return max(1, _fewest_within_target(inputs, sizes, _MOST_BYTES), divide_up(splits, _MOST_BYTES))
 
 
@@ -143,9 +143,12 @@ def _fill_slots(decided: int, slots: int, most: int, clamps: list[Clamp]) -> int
 
 
 def _asked_by_source(source: SourceInput, options: RegionOptions) -> tuple[int, list[Clamp]]:
-    """Subtasks that one source asks for, and what bounded them."""
+    """Subtasks that one source asks for, and what bounded them. One of which nobody knows the size asks for as many as
+    a source may have (FLIP-379's last resort)."""
     clamps: list[Clamp] = []
-    asked = max(1, divide_up(sum(source.split_bytes), options.target_bytes))
+    asked = max(1, divide_up(source.bytes, options.target_bytes))
+    if source.size_from == "default":
+        asked = options.default_source_parallelism or options.max_parallelism
     if options.default_source_parallelism is not None:
         bound = options.default_source_parallelism
         asked = apply_bound("default_source_parallelism", asked, bound, clamps, lower=False)
@@ -156,7 +159,7 @@ def _asked_by_source(source: SourceInput, options: RegionOptions) -> tuple[int, 
 def _power_of_two(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions) -> RegionParallelism:
     """The 1.15 rule; bytes of sources and files count like partitioned ones, and every bound is a power of two."""
     clamps: list[Clamp] = []
-    other_bytes = sum(sum(source.split_bytes) for source in inputs.sources) + sum(map(sum, inputs.files.values()))
+    other_bytes = sum(source.bytes for source in inputs.sources) + sum(map(sum, inputs.files.values()))
     bounds = normalise_bounds(options.bounds)
     volume = InputVolume(sum(sizes) + other_bytes, inputs.broadcast_bytes)
     decision = PowerOfTwoRule(options.target_bytes).decide(volume, bounds)
@@ -168,22 +171,26 @@ def _power_of_two(inputs: RegionInputs, sizes: Sequence[int], options: RegionOpt
 
 
 def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: RegionOptions) -> str:
-    splits = sum(len(source.split_bytes) for source in inputs.sources)
-    split_bytes = sum(sum(source.split_bytes) for source in inputs.sources)
+    splits = sum(len(source.split_bytes) for source in inputs.sources if source.size_from != "default")
+    unknown = sum(len(source.split_bytes) for source in inputs.sources if source.size_from == "default")
+    split_bytes = sum(source.bytes for source in inputs.sources)
     files = list(chain.from_iterable(inputs.files.values()))
+    notes = "".join(f"; {source.name}: {source.note}" for source in inputs.sources if source.note)
     if not inputs.partitioned and not files and not splits and inputs.broadcast_bytes:
-        return f"only broadcast inputs ({format_bytes(inputs.broadcast_bytes)}, read whole by every subtask)"
+        return f"only broadcast inputs ({format_bytes(inputs.broadcast_bytes)}, read whole by every subtask){notes}"
     pruned = "".join(
         f" ({read} of {format_count(known, 'partition')} read)" for read, known in _partitions_read(inputs)
     )
-    if not partitioned_bytes and not sum(files) and not split_bytes:
-        return f"no input bytes{pruned}"
+    if not partitioned_bytes and not sum(files) and not split_bytes and not unknown:
+        return f"no input bytes{pruned}{notes}"
     parts = [format_bytes(partitioned_bytes)] if partitioned_bytes else []
     if sum(files):
         parts.append(f"{format_bytes(sum(files))} in {format_count(count_filled(files), 'file')}")
     if split_bytes:
         parts.append(f"{format_bytes(split_bytes)} in {format_count(splits, 'split')}{pruned}")
-    return f"{' and '.join(parts)} at a target of {format_bytes(options.target_bytes)}"
+    if unknown:
+        parts.append(f"{format_count(unknown, 'split')} of unknown size")
+    return f"{' and '.join(parts)} at a target of {format_bytes(options.target_bytes)}{notes}"
 
 
 def _partitions_read(inputs: RegionInputs) -> list[tuple[int, int]]:

@@ -1,9 +1,34 @@
-"""Who reads which split of a source: a split, a file as a rule, is never cut."""
+"""Who reads which split of a source: a split, a file as a rule, is never cut. And how large it is if none says so."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
+
+from airflow_abs.core.decide.parallelism import divide_up
+from airflow_abs.core.decide.region_inputs import SizeFrom
+from airflow_abs.core.durability.strange_day import UsualBytes
+from airflow_abs.core.wording import format_bytes
+
+
+def size_splits(told: Sequence[int], usual: UsualBytes | None) -> tuple[list[int], SizeFrom, str]:
+    """How large each split is taken to be: as its source says; else an equal share of what the source held on earlier
+    days; else all alike, and the number of subtasks is the default's.
+
+    Args:
+        told: bytes of each split; all 0 if the source does not know them.
+        usual: of the source on earlier days.
+
+    Returns:
+        Bytes of each split, who said so, and in words what is taken ("" for what the source says).
+    """
+    if not told or any(told):
+        return list(told), "source", ""
+    if usual is None or not usual.median:
+        return [1] * len(told), "default", "too few earlier days are known: as many subtasks as a source may have"
+    share = divide_up(usual.median, len(told))
+    days = f"{usual.days} earlier {usual.weekday or 'day'}s"
+    return [share] * len(told), "history", f"{format_bytes(usual.median)} is the median of {days}"
 
 
 def assign_splits(splits: Mapping[str, Sequence[int]], loads: Sequence[int]) -> list[dict[str, tuple[int, ...]]]:

@@ -74,7 +74,8 @@ class Growth:
         """Its files."""
         factor, file_bytes = self._factors[region.name], self._scenario.file_bytes
         return [
-            SourceInput(source.name, grow_files(source.split_bytes, factor, file_bytes)) for source in region.sources
+            SourceInput(each.name, grow_files(each.split_bytes, factor, file_bytes), size_from=each.size_from)
+            for each in region.sources
         ]
 
     def inputs(self, region: RecordedRegion, parallelism: Mapping[str, int]) -> list[BlockingInput]:

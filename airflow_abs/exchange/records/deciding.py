@@ -10,7 +10,7 @@ from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, blocking_input
 from airflow_abs.exchange.records.manifest_index import write_index
-from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, region_options
+from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, region_options
 from airflow_abs.exchange.records.slices import cut_slices, write_slices
 from airflow_abs.exchange.sources.pinned import read_pinned_files
 from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
@@ -21,13 +21,16 @@ from airflow_abs.exchange.storage.whole_files import write_json
 SubtaskReport = Mapping[str, Any]
 """What a subtask pushes as XCom: its index, and for each result the bytes per subpartition (per file for rescale)."""
 
+ListSources = Callable[[PlannedRegion], Mapping[str, ListedSource]]
+"""From a region to what its sources hold today, by name: `list_sources`, or what asks tables besides."""
+
 
 def decide_and_store(
     folder: JobFolder,
     plan: JobPlan,
     region: str,
     reports: Mapping[str, Sequence[SubtaskReport]],
-    open_path: Callable[[str], ExchangePath],
+    sources: ListSources,
     measured_at: float | None = None,
 ) -> StoredDecision:
     """Decide one region from what its producers reported and from its sources' files, and store the decision.
@@ -37,7 +40,7 @@ def decide_and_store(
         plan: of the run.
         region: its name.
         reports: producer region to the reports of all its subtasks, in any order.
-        open_path: turns a source's path into one that can be listed.
+        sources: lists what the region reads from outside.
         measured_at: as in `StoredDecision`.
 
     Raises:
@@ -45,7 +48,7 @@ def decide_and_store(
     """
     planned = plan.region(region)
     ordered = {name: _in_order(region, name, found) for name, found in reports.items()}
-    listed = {source.name: _list(folder, region, source, open_path) for source in planned.sources}
+    listed = sources(planned)
     inputs = [blocking_input(entry, _bytes_by_partition(entry, ordered[entry.region])) for entry in planned.inputs]
     decision = decide_region(
         region,
@@ -72,11 +75,24 @@ def decide_and_store(
         },
         measured_at=measured_at,
         partitions_read={name: each.partitions_read for name, each in listed.items() if each.partitions_read},
+        notes={name: each.note for name, each in listed.items() if each.note},
+        guessed={name: each.size_from for name, each in listed.items() if each.size_from != "source"},
     )
     write_index(folder, region, stored.producers)
     write_slices(folder, region, cut_slices(stored))
     write_json(folder.decision_path(region), stored.to_json())
     return stored
+
+
+def list_sources(
+    folder: JobFolder, open_path: Callable[[str], ExchangePath], region: PlannedRegion
+) -> dict[str, ListedSource]:
+    """What a region's sources hold, by name: files as they are now, of tables what `plan` has fixed.
+
+    Raises:
+        ExchangeError: see `list_source`.
+    """
+    return {source.name: _list(folder, region.name, source, open_path) for source in region.sources}
 
 
 def _list(

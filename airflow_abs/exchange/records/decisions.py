@@ -13,7 +13,7 @@ import msgspec
 
 from airflow_abs.core.decide.hot_subpartitions import HotSubpartition, find_hottest
 from airflow_abs.core.decide.region_decision import RegionDecision
-from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, SourceInput
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, SizeFrom, SourceInput
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion
 from airflow_abs.exchange.records.reading import Count, Seconds, Subtasks, as_record, refuse
@@ -35,7 +35,9 @@ class StoredDecision:
     the bytes of each subtask's files. `placements` are, by rescale input, the checksums of what its producer's subtasks
     wrote: a file that is named by its number alone must hold the rows that it was decided for. `measured_at` is when
     the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
-    seconds; None if nobody knows. `partitions_read` are, by source of which some were left out, how many of how many.
+    seconds; None if nobody knows. `partitions_read` are, by source of which some were left out, how many of how many;
+    `notes` are what the reason says of a source besides. `guessed` says of sources that did not tell their sizes who
+    did.
     """
 
     plan: str
@@ -48,6 +50,8 @@ class StoredDecision:
     placements: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     measured_at: float | None = None
     partitions_read: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    guessed: Mapping[str, SizeFrom] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -92,6 +96,8 @@ class StoredDecision:
             "measured_at": self.measured_at,
             # Not there without such inputs: the digest of an older decision stays what it was.
             **{name: {key: list(of) for key, of in found.items()} for name, found in rare if found},
+            **({"notes": dict(self.notes)} if self.notes else {}),
+            **({"guessed": dict(self.guessed)} if self.guessed else {}),
         }
 
     def as_measured(self, planned: PlannedInput) -> BlockingInput:
@@ -105,8 +111,11 @@ class StoredDecision:
 
     def as_listed(self) -> list[SourceInput]:
         """The files of its sources."""
-        of = self.partitions_read
-        return [ListedSource(listed, of.get(name)).as_input(name) for name, listed in self.files.items()]
+        of, notes, guessed = self.partitions_read, self.notes, self.guessed
+        return [
+            ListedSource(listed, of.get(name), notes.get(name), guessed.get(name, "source")).as_input(name)
+            for name, listed in self.files.items()
+        ]
 
     def check_fits(self, planned: PlannedRegion, where: str) -> None:
         """That it was made of what the plan has for the region, and could be made again.
@@ -147,6 +156,8 @@ class StoredDecision:
             placements=fields.placements,
             measured_at=fields.measured_at,
             partitions_read=fields.partitions_read,
+            notes=fields.notes,
+            guessed=fields.guessed,
         )
         if fields.producers.keys() != fields.producer_decisions.keys():
             found, expected = sorted(fields.producer_decisions), sorted(fields.producers)
@@ -170,6 +181,8 @@ class _Fields:
     measured_at: Seconds | None = None
     partitions_read: dict[str, tuple[Count, Count]] = field(default_factory=dict)
     constants: dict[str, list[tuple[str | None, ...]]] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    guessed: dict[str, SizeFrom] = field(default_factory=dict)
 
 
 def _read_core_decision(value: Mapping[str, Any], where: str) -> RegionDecision:

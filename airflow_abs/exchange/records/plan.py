@@ -205,7 +205,8 @@ class JobPlan:
 
     def strange_sources(self, decision: RegionDecision) -> tuple[str, ...]:
         """A sentence for each source of a region that holds far more or less today than on earlier days."""
-        read = [(vertex_of(entry.name), entry.bytes) for entry in decision.inputs if entry.kind == "source"]
+        sources = [entry for entry in decision.inputs if entry.kind == "source" and not entry.size_from]
+        read = [(vertex_of(entry.name), entry.bytes) for entry in sources]
         told = [self.usual[vertex].describe_strange(vertex, size) for vertex, size in read if vertex in self.usual]
         return tuple(line for line in told if line is not None)
 

@@ -29,9 +29,14 @@ def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bo
             vertex_of(edge.name): edge.bytes or 0
             for region in decided
             for edge in region.edges
-            if edge.kind == "source"
+            if edge.kind == "source" and edge.name not in _guessed(region)
         },
     )
+
+
+def _guessed(region: RegionView) -> set[str]:
+    """Sources of which nobody knew the size: a guess is nothing to remember."""
+    return {entry.name for entry in region.decision.inputs if entry.size_from} if region.decision is not None else set()
 
 
 def _past_region(run: RunView, region: RegionView, is_mistake: Callable[[str], bool]) -> RegionHistory:

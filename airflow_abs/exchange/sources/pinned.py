@@ -45,6 +45,9 @@ class PinnedTable:
         settings: of every session that reads it.
         files, bytes: what is read; `all_files`, `all_bytes`: what that version holds.
         constants: columns that are in no file, in the order of their texts in `SourceFile`.
+        details: what its format needs to know of the version besides, as JSON values.
+        declared: the table as it was declared, templates rendered, from which it is made again, see
+            `airflow_abs.tables.kinds`; whoever asks a source to fix its version sets it.
     """
 
     table: str
@@ -58,6 +61,8 @@ class PinnedTable:
     condition: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     constants: tuple[Constant, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    declared: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_abs.core.decide.region_inputs import SourceInput
+from airflow_abs.core.decide.region_inputs import SizeFrom, SourceInput
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.glob_pattern import is_glob
@@ -42,14 +42,18 @@ def list_splits(files: Files, open_path: Callable[[str], ExchangePath]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class ListedSource:
-    """What is read of a source on the day; of a source in partition folders, of how many of how many."""
+    """What is read of a source on the day; of a source in partition folders, of how many of how many. `note` and
+    `size_from` as in `SourceInput`."""
 
     files: Sequence[SourceFile]
     partitions_read: tuple[int, int] | None = None
+    note: str | None = None
+    size_from: SizeFrom = "source"
 
     def as_input(self, name: str) -> SourceInput:
         """What a decision needs of it."""
-        return SourceInput(name, [file.bytes for file in self.files], self.partitions_read)
+        sizes = [file.bytes for file in self.files]
+        return SourceInput(name, sizes, self.partitions_read, self.note, self.size_from)
 
 
 def list_source(files: Files, left_out: Collection[str], open_path: Callable[[str], ExchangePath]) -> ListedSource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.publish.publication import publish
 from airflow_abs.exchange.publish.sinks import publish_sink
-from airflow_abs.exchange.records.deciding import decide_and_store
+from airflow_abs.exchange.records.deciding import decide_and_store, list_sources
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifests, write_manifest
 from airflow_abs.exchange.records.plan import (
     JobPlan,
@@ -180,7 +181,7 @@ def test_the_airflow_side_of_a_run_works_on_s3(s3: S3Server, s3_root: UPath, fol
     write_json(folder.plan_path, plan.to_json())
 
     def run(region: str, result: PlannedStep, reports: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
-        stored = decide_and_store(folder, plan, region, reports, open_path)
+        stored = decide_and_store(folder, plan, region, reports, partial(list_sources, folder, open_path))
         done: list[dict[str, object]] = []
         for index in range(stored.decision.parallelism):
             path = folder.result_path(region, index, 1, result.result)

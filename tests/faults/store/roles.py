@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.publication import read_commit
 from airflow_abs.exchange.publish.record import CommitMode, CommitRecord, staged_files
-from airflow_abs.exchange.records.deciding import decide_and_store
+from airflow_abs.exchange.records.deciding import decide_and_store, list_sources
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.manifest import Manifest, read_manifest, read_manifests, write_manifest
 from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, PlannedStep
@@ -152,7 +153,7 @@ class _Try:
 
     def _decide(self, plan: JobPlan, region: str) -> StoredDecision:
         reports = {entry.region: read_reports(self.folder, entry.region) for entry in plan.region(region).inputs}
-        return decide_and_store(self.folder, plan, region, reports, self._open)
+        return decide_and_store(self.folder, plan, region, reports, partial(list_sources, self.folder, self._open))
 
     def _open(self, uri: str) -> ExchangePath:
         return self.store.path(uri.partition(f"{self.store.bucket}/")[2])

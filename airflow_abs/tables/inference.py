@@ -1,0 +1,141 @@
+"""How much a run's tables hold, asked in `decide` (Flink's dynamic source inference, FLIP-379): the fan-out follows.
+
+Each table is asked on a thread of its own, all at once, whoever decides: a worker, or a thread of the triggerer. What
+does not answer in time is left behind; its thread is a daemon's, which no process waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from threading import Thread
+from time import monotonic
+
+from airflow_abs.core.decide.parallelism import Bounds
+from airflow_abs.core.decide.sources import size_splits
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.deciding import list_sources
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, region_options
+from airflow_abs.exchange.sources.listing import SourceFile
+from airflow_abs.exchange.sources.pinned import PinnedTable
+from airflow_abs.exchange.sources.planned_source import vertex_of
+from airflow_abs.exchange.sources.splits import ListedSource
+from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.tables.declared import read_declared
+from airflow_abs.tables.errors import TableError, first_line
+from airflow_abs.tables.kinds import check_declared
+from airflow_abs.tables.source import InferenceContext, Inferred, TableSource
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT = 30.0
+"""Of plans that say nothing of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInference:
+    """Lists the sources of a run's regions, and asks those that are tables; one of the `ListSources`.
+
+    Args:
+        folder: of the run.
+        plan: of the run.
+        open_path: opens a path that Airflow may know a connection of.
+        connect: as in `TableSource.pin`.
+        declared: the kinds of table that the DAG has.
+    """
+
+    folder: JobFolder
+    plan: JobPlan
+    open_path: Callable[[str], ExchangePath]
+    connect: Callable[[str], Mapping[str, str]]
+    declared: Collection[str]
+
+    def __call__(self, region: PlannedRegion) -> dict[str, ListedSource]:
+        """Ask all of a region's tables at once.
+
+        Raises:
+            ExchangeError: see `list_sources`.
+            TableError: a table's kind is none that the DAG declares, or cannot be loaded; an answer has a file that
+                `plan` did not fix, or one twice.
+        """
+        listed = list_sources(self.folder, self.open_path, region)
+        tables = {source.name: source.table for source in region.sources if source.table and source.table.declared}
+        until = monotonic() + self._timeout
+        asked = {name: self._ask(region, table, listed[name].files) for name, table in tables.items()}
+        for name, answer in asked.items():
+            listed[name] = self._take(name, tables[name], listed[name].files, answer, until)
+        return listed
+
+    def _ask(self, region: PlannedRegion, table: PinnedTable, files: Sequence[SourceFile]) -> Future[Inferred]:
+        check_declared(table.table, table.declared["kind"], self.declared)
+        options, interval = region_options(self.plan, region), self.plan.options.get("data_interval")
+        context = InferenceContext(
+            pinned=table,
+            files=files,
+            connect=self.connect,
+            bounds=Bounds(options.min_parallelism, options.max_parallelism),
+            target_bytes=options.target_bytes,
+            slots=options.slots,
+            data_interval=(interval[0], interval[1]) if interval else None,
+        )
+        return ask(read_declared(table.declared), context, self._timeout)
+
+    @property
+    def _timeout(self) -> float:
+        return float(self.plan.options.get("inference_timeout", _TIMEOUT))
+
+    def _take(
+        self, name: str, table: PinnedTable, fixed: Sequence[SourceFile], answer: Future[Inferred], until: float
+    ) -> ListedSource:
+        """The answer, or what there is instead of one, with a sentence that says which."""
+        notes, files = [], fixed
+        try:
+            inferred = answer.result(max(0.0, until - monotonic()))
+        except Exception as error:
+            notes.append(_describe(error, self._timeout))
+            log.warning("source %s (%s): %s; what plan fixed of it is read", name, table.label, notes[0])
+        else:
+            files = _among(table, fixed, inferred.files)
+            notes += [inferred.reason] if inferred.reason else []
+        sizes, size_from, what = size_splits([file.bytes for file in files], self.plan.usual.get(vertex_of(name)))
+        if size_from != "source":
+            files = [replace(file, bytes=size) for file, size in zip(files, sizes, strict=True)]
+            notes = [*(notes or ["it does not know its size"]), what]
+        return ListedSource(files, size_from=size_from, note=", ".join(notes) or None)
+
+
+def ask(source: TableSource, context: InferenceContext, timeout: float) -> Future[Inferred]:
+    """Start to ask, on a thread and an event loop of its own: it may block. What awaits is cancelled after `timeout`
+    seconds, what blocks is left to itself."""
+    answer: Future[Inferred] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(asyncio.run(asyncio.wait_for(source.infer(context), timeout)))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    Thread(target=run, name=f"infer {context.pinned.table}", daemon=True).start()
+    return answer
+
+
+def _describe(error: Exception, timeout: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {timeout:g} s"
+    return f"no answer ({type(error).__name__}: {first_line(error)})"
+
+
+def _among(table: PinnedTable, fixed: Sequence[SourceFile], told: Sequence[SourceFile]) -> list[SourceFile]:
+    """The files of an answer, in the order of those that `plan` fixed."""
+    by_path = {file.path: file for file in told}
+    unknown = by_path.keys() - {file.path for file in fixed}
+    if unknown or len(by_path) < len(told):
+        what = f"{min(unknown)}, which is none of" if unknown else "a file twice, of"
+        raise TableError(
+            f"table {table.table}: infer() of its kind {table.declared['kind']!r} told {what} the {len(fixed)} files "
+            "that plan fixed; expected some of those, each once. Mend the kind, and clear this task"
+        )
+    return [replace(file, bytes=by_path[file.path].bytes) for file in fixed if file.path in by_path]
