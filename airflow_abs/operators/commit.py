@@ -36,7 +36,7 @@ class CommitOperator(JobTask):
         from airflow_abs.exchange.records.plan import read_plan
         from airflow_abs.exchange.results.audit import check_region
         from airflow_abs.hooks.catalogs import catalog_properties
-        from airflow_abs.tables.publication import publish_to_table
+        from airflow_abs.tables.publishing.publication import publish_to_table
 
         folder = self.folder(context)
         job = read_plan(folder)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
-from airflow_abs.exchange.sources.files import check_file_count, column_list
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import Constant, PinnedTable
 from airflow_abs.exchange.storage.uris import connection_of, for_hadoop, with_authority, without_connection
-from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.sink import Published, RunFiles
 from airflow_abs.tables.source import InferenceContext, Inferred, Pin
+from airflow_abs.tables.table_arguments import check_sink, installed, read_number, refuse_source_arguments
 
 if TYPE_CHECKING:
     from airflow_abs.tables.delta.version import VersionContent, VersionFile
-
-_MODES: tuple[TableMode, ...] = get_args(TableMode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +56,8 @@ class DeltaTable:
     def __post_init__(self) -> None:
         if not self.path:
             raise ValueError("DeltaTable: the path is empty; give the folder that _delta_log is in")
-        if self.mode not in _MODES:
-            raise ValueError(f"DeltaTable({self.path!r}): mode is {self.mode!r}; expected one of {', '.join(_MODES)}")
-        object.__setattr__(self, "sort_by", column_list(f"DeltaTable({self.path!r})", "sort_by", self.sort_by))
-        check_file_count(f"DeltaTable({self.path!r})", self.files)
+        sort_by = check_sink(f"DeltaTable({self.path!r})", self.mode, self.sort_by, self.files)
+        object.__setattr__(self, "sort_by", sort_by)
         try:
             if isinstance(self.path, str):  # an XCom has a path only in the run
                 with_authority(self.path)
@@ -82,7 +76,7 @@ class DeltaTable:
         Raises:
             TableError: see `load_table` and `read_version`; or deltalake is not installed.
         """
-        with _installed(self.path):
+        with installed(self.path, "delta"):
             from airflow_abs.tables.delta.storage import TableFolder, load_table
             from airflow_abs.tables.delta.version import read_version
 
@@ -107,11 +101,8 @@ class DeltaTable:
             TableError: see `load_table` and `read_target`; it is given what only a source has; or deltalake is not
                 installed.
         """
-        if self.where is not None or self._version() is not None:
-            raise TableError(
-                f"table {self.path}: where= and version= choose what a source reads, and this is a sink; leave them out"
-            )
-        with _installed(self.path):
+        refuse_source_arguments(self.path, "version", self.where, self._version())
+        with installed(self.path, "delta"):
             from airflow_abs.tables.delta.storage import load_table
             from airflow_abs.tables.delta.target import read_target
         table = load_table(self.path, _options(self.path, connect))
@@ -143,8 +134,7 @@ class DeltaTable:
             count=len(run.files),
             on_step=on_step,
         )
-        done = publication.publish()
-        return Published(done.changed, done.replaced, {"version": done.version})
+        return publication.publish()
 
     @property
     def asset_uri(self) -> str | None:
@@ -162,14 +152,7 @@ class DeltaTable:
         return for_hadoop(file.path if file.is_absolute else f"{self._root()}/{file.path}")
 
     def _version(self) -> int | None:
-        if self.version in (None, "", "None"):
-            return None
-        try:
-            return int(str(self.version))
-        except ValueError as error:
-            raise TableError(
-                f"table {self.path}: version is {self.version!r}; expected the number of a version"
-            ) from error
+        return read_number(self.path, "version", self.version, "the number of a version")
 
 
 def _options(path: str, connect: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
@@ -177,14 +160,6 @@ def _options(path: str, connect: Callable[[str], Mapping[str, str]]) -> dict[str
 
     conn_id = connection_of(path)
     return storage_options(path, connect(conn_id) if conn_id else {})
-
-
-@contextmanager
-def _installed(path: str) -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise TableError(f"table {path}: {error}; install airflow-abs[delta] where Airflow's workers run") from error
 
 
 def _describe(content: VersionContent) -> PinnedTable:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
-from airflow_abs.exchange.sources.files import check_file_count, column_list
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.storage.uris import for_hadoop
-from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.sink import Published, RunFiles
 from airflow_abs.tables.source import InferenceContext, Inferred, Pin
+from airflow_abs.tables.table_arguments import check_sink, installed, read_number, refuse_source_arguments
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from airflow_abs.tables.iceberg.snapshot import SnapshotContent
 
 _LEAST_PARTS = 3
-_MODES: tuple[TableMode, ...] = get_args(TableMode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +65,8 @@ class IcebergTable:
                 f"IcebergTable({self.table!r}): expected catalog.namespace.table, such as 'lake.sales.orders'; the "
                 "catalog is the name of an Airflow connection"
             )
-        if self.mode not in _MODES:
-            raise ValueError(
-                f"IcebergTable({self.table!r}): mode is {self.mode!r}; expected one of {', '.join(_MODES)}"
-            )
-        object.__setattr__(self, "sort_by", column_list(f"IcebergTable({self.table!r})", "sort_by", self.sort_by))
-        check_file_count(f"IcebergTable({self.table!r})", self.files)
+        sort_by = check_sink(f"IcebergTable({self.table!r})", self.mode, self.sort_by, self.files)
+        object.__setattr__(self, "sort_by", sort_by)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,7 +80,7 @@ class IcebergTable:
         Raises:
             TableError: see `load_table` and `read_snapshot`; or pyiceberg is not installed.
         """
-        with self._installed():
+        with installed(self.table, "iceberg"):
             from airflow_abs.tables.iceberg.snapshot import read_snapshot
         content = read_snapshot(self.table, self._load(connect), snapshot_id=self._snapshot_id(), where=self.where)
         return Pin(
@@ -107,13 +100,9 @@ class IcebergTable:
             TableError: see `load_table` and `read_target`; it is given what only a source has; or pyiceberg is not
                 installed.
         """
-        with self._installed():
+        with installed(self.table, "iceberg"):
             from airflow_abs.tables.iceberg.target import read_target
-        if self.where is not None or self._snapshot_id() is not None:
-            raise TableError(
-                f"table {self.table}: where= and snapshot= choose what a source reads, and this is a sink; leave them "
-                "out"
-            )
+        refuse_source_arguments(self.table, "snapshot", self.where, self._snapshot_id())
         conn_id = self.conn_id or self.table.partition(".")[0]
         target = read_target(self.table, self._load(connect), conn_id=conn_id, mode=self.mode)
         return replace(target, sort_by=self.sort_by, files=self.files)
@@ -140,8 +129,7 @@ class IcebergTable:
             count=len(run.files),
             on_step=on_step,
         )
-        done = publication.publish()
-        return Published(done.changed, done.replaced, {"snapshot": done.snapshot})
+        return publication.publish()
 
     @property
     def asset_uri(self) -> str | None:
@@ -157,24 +145,8 @@ class IcebergTable:
         catalog, _, name = self.table.partition(".")
         return load_table(name, catalog, connect(self.conn_id or catalog))
 
-    @contextmanager
-    def _installed(self) -> Iterator[None]:
-        try:
-            yield
-        except ImportError as error:
-            raise TableError(
-                f"table {self.table}: {error}; install airflow-abs[iceberg] where Airflow's workers run"
-            ) from error
-
     def _snapshot_id(self) -> int | None:
-        if self.snapshot in (None, "", "None"):
-            return None
-        try:
-            return int(str(self.snapshot))
-        except ValueError as error:
-            raise TableError(
-                f"table {self.table}: snapshot is {self.snapshot!r}; expected the id of a snapshot"
-            ) from error
+        return read_number(self.table, "snapshot", self.snapshot, "the id of a snapshot")
 
 
 def _describe(content: SnapshotContent) -> PinnedTable:

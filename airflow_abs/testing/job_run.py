@@ -33,7 +33,7 @@ from airflow_abs.spark.planning import plan_job
 from airflow_abs.spark.result_rows import read_rows
 from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
 from airflow_abs.tables.inference import SourceInference
-from airflow_abs.tables.publication import publish_to_table
+from airflow_abs.tables.publishing.publication import publish_to_table
 
 _SUBTASKS_OF_A_SLOT = 2  # one of them plans while the other one works
 

@@ -55,7 +55,7 @@ class TableSinkContract(TableContract):
         run: str,
         on_step: Callable[[str], None] = lambda step: None,
     ) -> dict[str, Any]:
-        from airflow_abs.tables.publication import publish_staged
+        from airflow_abs.tables.publishing.publication import publish_staged
 
         return publish_staged(target, staged, identity=f"dag/{run}/job/t", connect=connections(), on_step=on_step)
 

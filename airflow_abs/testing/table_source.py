@@ -94,8 +94,9 @@ class TableSourceContract(TableContract):
     def test_it_infers_what_plan_fixed_though_the_table_changes(self) -> None:
         self.fill(_ROWS)
         pin = self.pin()
-        for others in (lambda: None, lambda: self.append(make_rows(100, 120)), lambda: self.overwrite(make_rows(0, 9))):
-            others()
+        for change in (None, self.append, self.overwrite):
+            if change is not None:
+                change(make_rows(100, 120))
             found = self.infer(pin).files
             gone = {file.path for file in pin.files} ^ {file.path for file in found}
             check(not gone, f"nothing says that any file is not needed, and {len(gone)} are not those of plan: {gone}")

@@ -18,7 +18,7 @@ from airflow_abs.exchange.records.plan import PlannedSink
 from airflow_abs.tables.declared import find_targets, read_declared
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.kinds import kind_of, to_declared
-from airflow_abs.tables.publication import publish_staged, publish_to_table
+from airflow_abs.tables.publishing.publication import publish_staged, publish_to_table
 from airflow_abs.tables.sink import Published, RunFiles
 
 TARGET = TargetTable("shelf.books", "shelf", "append", "uuid", "{}")

@@ -17,7 +17,13 @@ from deltalake.transaction import AddAction
 
 from airflow_abs.tables.delta.partition_values import logged_text, text_of_folder
 from airflow_abs.tables.errors import TableError
-from airflow_abs.tables.staged_files import COPIES_AT_ONCE, check_required, copy_bytes, open_staged, partition_texts
+from airflow_abs.tables.publishing.staged_files import (
+    COPIES_AT_ONCE,
+    check_required,
+    copy_bytes,
+    open_staged,
+    partition_texts,
+)
 
 if TYPE_CHECKING:
     from airflow_abs.exchange.publish.record import StagedFile

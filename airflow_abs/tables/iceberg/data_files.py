@@ -23,7 +23,13 @@ from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.results.thrift_compact import ThriftError
 from airflow_abs.tables.iceberg.field_ids import ColumnsDifferError, footer_with_ids, lacks_ids
 from airflow_abs.tables.iceberg.target import TEXT_PREFIX
-from airflow_abs.tables.staged_files import COPIES_AT_ONCE, check_required, copy_bytes, open_staged, partition_texts
+from airflow_abs.tables.publishing.staged_files import (
+    COPIES_AT_ONCE,
+    check_required,
+    copy_bytes,
+    open_staged,
+    partition_texts,
+)
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema

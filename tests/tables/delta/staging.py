@@ -18,7 +18,7 @@ from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
 from airflow_abs.tables.delta.storage import load_table
 from airflow_abs.tables.delta.target import read_target
-from airflow_abs.tables.publication import publish_staged
+from airflow_abs.tables.publishing.publication import publish_staged
 
 SCHEMA = pa.schema([("id", pa.int64()), ("region", pa.string())])
 

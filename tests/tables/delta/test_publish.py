@@ -16,8 +16,8 @@ from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, MissingFileError
-from airflow_abs.tables.delta.publish import RUN_PROPERTY
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.publishing.run_publication import RUN_PROPERTY
 from tests.tables.delta.staging import SCHEMA, create, edit_log, publish, row, rows_of, stage, target_of
 
 NULL_FOLDER = "__partition_0=__HIVE_DEFAULT_PARTITION__"

@@ -21,7 +21,7 @@ from airflow_abs import DeltaTable
 from airflow_abs.hooks.catalogs import catalog_properties
 from airflow_abs.tables.delta.storage import TableFolder, storage_options
 from airflow_abs.tables.errors import TableError
-from airflow_abs.tables.publication import publish_staged
+from airflow_abs.tables.publishing.publication import publish_staged
 from tests.s3_server import REGION
 from tests.tables.delta.staging import SCHEMA, row, stage
 

@@ -14,7 +14,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
 from airflow_abs.tables.iceberg.target import read_target
-from airflow_abs.tables.publication import publish_staged
+from airflow_abs.tables.publishing.publication import publish_staged
 from airflow_abs.testing.table_contract import stage_file
 
 NAME = "lake.db.t"

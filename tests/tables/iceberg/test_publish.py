@@ -19,7 +19,7 @@ from pyiceberg.types import ListType, LongType, NestedField, StringType
 
 from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, MissingFileError
 from airflow_abs.tables.errors import TableError
-from airflow_abs.tables.iceberg.publish import RUN_PROPERTY
+from airflow_abs.tables.publishing.run_publication import RUN_PROPERTY
 from airflow_abs.testing.table_contract import stage_file
 from tests.tables.iceberg.postgres import running_postgres
 from tests.tables.iceberg.staging import SCHEMA, publish, row, rows_of, stage, target_of

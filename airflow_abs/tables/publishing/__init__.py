@@ -1,0 +1,1 @@
+"""Publishing to tables: what is the same for every kind."""

@@ -1,0 +1,203 @@
+"""One commit for each run: what a run wrote is in the table once, or not at all.
+
+The name of the run stands in the table's own history, and in the names of its files. So whoever tries again looks
+first, and finds out what became of the try before, also if the answer to its commit was lost. Tries are our own: those
+of the formats' libraries commit the same rows twice. What a format has to say: its head, its commit, and what was
+committed meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
+
+from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.publish.target_table import TargetTable
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.sink import Published
+
+RUN_PROPERTY = "airflow-abs.run"
+"""Under this name a commit says whose it is."""
+
+_OURS = "airflow-abs"
+_TRIES = 50
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 3.0
+
+
+class Partitioned(Protocol):
+    """A file of a table, or one that becomes one."""
+
+    @property
+    def partition(self) -> Any:
+        """Its partition values, which can be compared with those of other files of the table."""
+
+
+Head = TypeVar("Head")
+New = TypeVar("New", bound=Partitioned)
+Old = TypeVar("Old", bound=Partitioned)
+
+
+class OvertakenError(Exception):
+    """Another commit came first; the format's library says how, and certainly did not commit."""
+
+
+@dataclass(slots=True)
+class RunPublication(ABC, Generic[Head, New, Old]):
+    """One run's publication to one table.
+
+    Args:
+        target: as planned.
+        identity: names the run and the sink, the same in every try.
+        digest: tells two publications of one run apart.
+        count: of the files that it will make.
+        on_step: told every step that is done; what it raises stops the publication there, as a kill would.
+        wait: sleeps for seconds.
+    """
+
+    target: TargetTable
+    identity: str
+    digest: str
+    count: int
+    on_step: Callable[[str], None] = lambda step: None
+    wait: Callable[[float], None] = time.sleep
+
+    def publish(self) -> Published:
+        """Commit, or find that it is committed.
+
+        Raises:
+            CommitConflictError: others committed what this one would overwrite, or never let it through.
+            TableError: the table is another one by now, or what this run published before cannot be taken back.
+        """
+        files: Sequence[New] | None = None
+        seen: Head | None = None
+        refusal = ""
+        for number in range(_TRIES):
+            head = self.head()
+            if (done := self.find_done(head)) is not None:
+                return done
+            if seen is not None:
+                self.check_conflicts(head, seen, files or (), refusal)
+            seen = head
+            files = self._make(head) if files is None else files
+            drop = self.to_drop(head, files)
+            self.on_step("ready")
+            if not files and not drop and not self.is_known(head):
+                return Published(changed=False, details=self.details(head))
+            replaced = self.replaced(head, drop)
+            try:
+                details = self.commit(head, files, drop)
+            except OvertakenError as error:  # perhaps by ourselves: the next look tells
+                refusal = str(error)
+                self.on_step("overtaken")
+                self.wait(random.uniform(0.5, 1) * min(_FIRST_WAIT * 2**number, _LONGEST_WAIT))  # noqa: S311
+                continue
+            self.on_step("committed")
+            return Published(changed=True, replaced=replaced, details=details)
+        raise CommitConflictError(
+            f"table {self.target.table}: others committed {_TRIES} times while this run tried to; nothing was "
+            "published. Run commit again when fewer of them write"
+        )
+
+    @abstractmethod
+    def head(self) -> Head:
+        """The table as it is now, which must be the one that was planned for (`refuse_changed`)."""
+
+    @abstractmethod
+    def find_done(self, head: Head) -> Published | None:
+        """What became of an earlier try of the same digest, if it came to its end."""
+
+    @abstractmethod
+    def make(self, head: Head, prefix: str) -> Sequence[New]:
+        """The run's files at the table's place, under names with this prefix."""
+
+    @abstractmethod
+    def to_drop(self, head: Head, files: Sequence[New]) -> Sequence[Old]:
+        """What has to go: of others by the mode, and always what this run published before."""
+
+    def is_known(self, head: Head) -> bool:
+        """Whether it has to be written down even of no files that this is what the run published last."""
+        return False
+
+    @abstractmethod
+    def details(self, head: Head) -> dict[str, Any]:
+        """`Published.details` where nothing is committed."""
+
+    @abstractmethod
+    def replaced(self, head: Head, drop: Sequence[Old]) -> tuple[str, ...]:
+        """Other runs that these files belong to, see `other_runs`."""
+
+    @abstractmethod
+    def commit(self, head: Head, files: Sequence[New], drop: Sequence[Old]) -> dict[str, Any]:
+        """One commit on top of what was seen; its `Published.details`.
+
+        Raises:
+            OvertakenError: it certainly did not happen.
+            Exception: nobody knows whether it did.
+        """
+
+    @abstractmethod
+    def check_conflicts(self, head: Head, seen: Head, files: Sequence[New], refusal: str) -> None:
+        """What came between what was seen and the head, where it would be overwritten unseen (`refuse_unseen`).
+
+        Args:
+            refusal: what the library said to the last commit.
+        """
+
+    @property
+    def prefix(self) -> str:
+        """Of the names of all files of this run."""
+        return f"{_OURS}-{_short(self.identity)}-"
+
+    def is_among(self, names: Iterable[str]) -> bool:
+        """Whether the files of a table are those that an earlier try of the same digest has made, no more and no less;
+        all that can be known where the table's history forgets."""
+        mine = [name for name in names if name.startswith(self.prefix)]
+        return len(mine) == self.count and all(name.startswith(self.prefix + self.digest[:12]) for name in mine)
+
+    def other_runs(self, names: Iterable[str], runs: Callable[[], Iterable[str | None]]) -> tuple[str, ...]:
+        """Those of other runs of ours that files of these names belong to.
+
+        Args:
+            runs: all that the table's history tells of; asked only if one of the files is another run's.
+        """
+        shorts = {name.split("-")[2] for name in names if name.startswith(f"{_OURS}-")} - {_short(self.identity)}
+        return tuple(dict.fromkeys(run for run in runs() if run and _short(run) in shorts)) if shorts else ()
+
+    def overwritten(self, files: Sequence[New]) -> set[Any]:
+        """The partitions that these files take the place of."""
+        return {file.partition for file in files} if self.target.mode == "overwrite_partitions" else set()
+
+    def refuse_changed(self, what: str) -> NoReturn:
+        """`what` is such as ``was made anew``."""
+        raise TableError(
+            f"table {self.target.table}: {what} since this run was planned, and the files were written for what it "
+            "was; nothing was published. Clear the task plan and everything after it"
+        )
+
+    def refuse_unseen(self, version: str, added: Sequence[Old], files: Sequence[New]) -> None:
+        """Refuse if a commit of others, such as ``version 7``, added what these files would overwrite."""
+        if self.target.mode == "append":
+            return
+        if self.target.mode == "overwrite_partitions":
+            partitions = self.overwritten(files)
+            added = [file for file in added if file.partition in partitions]
+        if added:
+            raise CommitConflictError(
+                f"table {self.target.table}: {version} was committed while this run was about to overwrite, with "
+                f"{len(added)} files that would be lost unseen; nothing was published. Run commit again if they are to "
+                "be overwritten, and let one run at a time write what it overwrites"
+            )
+
+    def _make(self, head: Head) -> Sequence[New]:
+        made = self.make(head, f"{self.prefix}{self.digest[:12]}") if self.count else ()
+        self.on_step("files copied")
+        return made
+
+
+def _short(run: str) -> str:
+    return hashlib.sha256(run.encode()).hexdigest()[:16]
