@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_abs.demo.signals import ended_by_signals
+from benchmarks.expected import expected_table, priors_of
 from benchmarks.samples import Sample, rows_to_markdown, table_of
 from benchmarks.workloads import WORKLOADS, chosen
 
@@ -42,6 +43,12 @@ PEERS = (
     "ours", "whole", "whole_connect", "pooled", "worker", "triggerer", "auto", "fused_day",
     "submit", "slices", "files", "fused",
 )  # fmt: skip
+FAILURES = {
+    "start": "Killed once after 10% of the last step",
+    "middle": "Killed once after 50% of the last step",
+    "end": "Killed once after 90% of the last step",
+    "three": "Killed three times, at the same seconds whoever it is",
+}
 DEFAULT_PEERS = ("ours", "whole", "whole_connect", "triggerer", "submit", "slices", "files", "fused")
 
 
@@ -59,8 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for sample in measured:
                     samples.append(sample)
                     results["samples"] = [each.to_json() for each in samples]
-                    _write(options, results, _tables(samples))
-            markdown += _tables(samples)
+                    _write(options, results, _tables(samples, options.mean_seconds))
+            markdown += _tables(samples, options.mean_seconds)
         for name in (each for each in names if each in BENCHMARKS):
             print(f"{name}:", flush=True)
             results[name] = import_module(BENCHMARKS[name]).run()
@@ -92,7 +99,13 @@ def _parser() -> argparse.ArgumentParser:
         "--days", type=int, default=0, help="instead of rounds: so many days whose volumes differ 20-fold up to --scale"
     )
     parser.add_argument(
-        "--failures", default="", help="some of start,middle,end: rounds in which the last step is killed once"
+        "--failures",
+        default="",
+        help="some of start,middle,end,three: as many more rounds, in which the last step is killed once, or whatever "
+        "runs is killed three times",
+    )
+    parser.add_argument(
+        "--mean-seconds", type=float, metavar="M", help="what the jobs are told: seconds of work between two failures"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample and row")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables")
@@ -108,20 +121,25 @@ def _compare(options: argparse.Namespace, names: Sequence[str]) -> Generator[Sam
         scale=options.scale,
         repeat=options.repeat,
         days=options.days,
+        mean_seconds=options.mean_seconds,
         failures=[name for name in options.failures.split(",") if name],
     )
     return compare_peers(comparison, lambda line: print(line, flush=True))
 
 
-def _tables(samples: Sequence[Sample]) -> list[str]:
-    """Per workload and scale: the undisturbed runs, then those with the last step killed."""
-    kinds: dict[tuple[str, float, float], list[Sample]] = {}
-    for each in samples:
-        kinds.setdefault((each.workload, each.scale, each.failed_at or 0.0), []).append(each)
+def _tables(samples: Sequence[Sample], mean_seconds: float | None) -> list[str]:
+    """Per workload and scale: undisturbed runs, those that were made to fail, and what that makes on the average."""
     lines: list[str] = []
-    for (workload, scale, share), own in sorted(kinds.items(), key=lambda kind: kind[0]):
-        title = f"Killed once after {share:.0%} of the last step:" if share else f"### {workload}, scale {scale:g}"
-        lines += ["", title, "", *table_of(own)]
+    for workload, scale in sorted({(each.workload, each.scale) for each in samples}):
+        own = [each for each in samples if (each.workload, each.scale) == (workload, scale)]
+        lines += ["", f"### {workload}, scale {scale:g}"]
+        for kind in dict.fromkeys(each.failure for each in own):
+            title = ["", f"{FAILURES[kind]}:"] if kind else []
+            lines += [*title, "", *table_of([each for each in own if each.failure == kind])]
+        priors = priors_of(mean_seconds)
+        if expected := expected_table(own, priors):
+            stated = f"{priors.failures_per_run:g} failures a run, {priors.failures_per_day:g} a day of work"
+            lines += ["", f"Expected: (1 - p) undisturbed + p failed, p by the priors ({stated}):", "", *expected]
     return lines
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import signal
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,21 +14,18 @@ from typing import Any
 from airflow_abs.demo.airflow_api import AirflowApiError, SubtaskState
 from airflow_abs.demo.services import SERVICES, AirflowServices
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.plan import read_plan
 from airflow_abs.exchange.runs.run_reading import read_decisions
-from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.connect.operations import release_session
 from airflow_abs.spark.connect.session import open_session
-from airflow_abs.spark.run.attempt import interrupt_attempt
-from airflow_abs.spark.run.release import list_attempts
 from airflow_abs.spark.server.embedded import embedded_status
 from benchmarks.cpu_time import DRIVER, difference, read_processes, seconds_by_part
-from benchmarks.slices import SLICES, slice_session
+from benchmarks.failures import Failure, RunningDag, describe_missed, run_failing
 from benchmarks.submit_step import place, run_step
-from benchmarks.whole import TASK, connected_session, run_whole
+from benchmarks.whole import TASK, run_whole
 from benchmarks.workloads import Workload
 
-OUR_PEERS = ("ours", "auto", "pooled", "worker", "triggerer", "fused_day")
+OUR_PEERS = ("ours", "auto", "auto_on_workers", "pooled", "worker", "triggerer", "fused_day")
 WHOLE_PEERS = ("whole", "whole_connect")
 AIRFLOW_PEERS = (*OUR_PEERS, *WHOLE_PEERS, "submit", "slices")
 SPARK_PEERS = ("files", "fused")
@@ -40,22 +34,16 @@ WORKERS = "workers"
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """Kill the last step once, after `share` of the `seconds` that it takes undisturbed."""
-
-    share: float
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
-    """One run. `last_step` are the seconds of the last step (of the whole, for a job in one piece)."""
+    """One run. `last_step` are the seconds of the last step (of the whole, for a job in one piece), `missed` says which
+    failure did not meet it."""
 
     wall: float
     cpu: dict[str, float]
     output: Path
     problem: str | None
     last_step: float
+    missed: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -113,22 +101,27 @@ class Arena:
         last = _last_task(peer, workload)
         before, sent = self.cpu(), datetime.now(UTC)
         api.trigger_run(dag_id, sent, {"tables": tables}, run_id=run_id)
-        problem = None
-        if failure is not None and not _KillInAirflow(self, peer, workload, dag_id, run_id, last).after(failure):
-            problem = f"{last} had ended before it was to be killed"
+        killed: list[int] = []
+        if failure is not None:
+            dag = RunningDag(self.airflow, self.endpoint, self.exchange, peer, workload, dag_id, run_id, last)
+            killed = dag.fail(failure, sent.timestamp())
         state = self.wait(dag_id, run_id)
         run = api.request("GET", f"/dags/{dag_id}/dagRuns/{run_id}")
         cpu = difference(self.cpu(), before)
         cpu.pop(DRIVER, None)  # this process only waits
         states = api.task_instances(dag_id, run_id)
+        tries = max(each.try_number for each in states)
         output = self.folder / "out" / dag_id / run_id
         return Outcome(
             wall=(datetime.fromisoformat(run["end_date"]) - sent).total_seconds(),
             cpu=cpu,
             output=output if peer in OUR_PEERS else Path(place(workload, workload.last.name, str(output))),
-            problem=problem if state == "success" else f"run {run_id} of {dag_id} ended as {state}",
+            problem=None if state == "success" else f"run {run_id} of {dag_id} ended as {state}",
             last_step=span([each for each in states if each.task_id == last]),
-            notes=self._notes(peer, workload, dag_id, run_id, states) | _published(sent, states),
+            missed=describe_missed(failure, len(killed), tries) if failure is not None else None,
+            notes=self._notes(peer, workload, dag_id, run_id, states)
+            | _published(sent, states)
+            | {"killed": killed, "tries": tries},
         )
 
     def wait(self, dag_id: str, run_id: str) -> str:
@@ -152,7 +145,8 @@ class Arena:
             return {"task_seconds": tasks, "spark_seconds": float(self.airflow.api.request("GET", path)["value"])}
         if peer not in OUR_PEERS:
             return {"task_seconds": tasks}
-        view = read_decisions(JobFolder(self.exchange, dag_id, run_id, "job"))
+        folder = JobFolder(self.exchange, dag_id, run_id, "job")
+        view = read_decisions(folder)
         regions = {
             region.name: {
                 "bytes": region.bytes_in or 0,
@@ -162,27 +156,28 @@ class Arena:
             for region in view.regions
             if region.decision is not None
         }
-        return {"task_seconds": tasks, "hops": hops(workload, states), "regions": regions}
+        edges = read_plan(folder).edges
+        durable = sum(each.durable for each in edges)
+        return {
+            "task_seconds": tasks,
+            "hops": hops(workload, states),
+            "regions": regions,
+            "durable_edges": f"{durable} of {len(edges)}" if edges else "all",
+        }
 
     def _run_on_spark(self, peer: str, workload: Workload, data: str, run_id: str, failure: Failure | None) -> Outcome:
         """In this process, whose CPU counts; Airflow idles and does not count."""
         out = self.folder / "out" / f"{workload.name}__{peer}" / run_id
         run = run_whole if peer == "fused" else _with_files
         before, started = self.cpu(), time.monotonic()
+        met = 0
         if failure is not None:
-            share = failure.share * failure.seconds
-            with open_session(self.endpoint) as session:
-                timer = threading.Timer(share, session.interruptAll)
-                timer.start()
-                try:
-                    run(session, workload, data, str(out))
-                except Exception as error:  # pyspark's own; a job that is killed starts again
-                    print(f"    {peer} was killed: {str(error)[:60]!r}", flush=True)
-                timer.cancel()
+            met = run_failing(self.endpoint, lambda session: run(session, workload, data, str(out)), failure)
         last_step = self._run_whole(run, workload, data, str(out))
         wall = time.monotonic() - started
         cpu = {part: each for part, each in difference(self.cpu(), before).items() if part in ("spark", DRIVER)}
-        return Outcome(wall, cpu, out / "result", None, last_step)
+        missed = describe_missed(failure, met, met + 1) if failure is not None else None
+        return Outcome(wall, cpu, out / "result", None, last_step, missed, {"killed": [1] * met})
 
     def _run_whole(self, run: Callable[..., float], workload: Workload, data: str, out: str) -> float:
         with open_session(self.endpoint) as session:
@@ -207,67 +202,6 @@ def _with_files(session: Any, workload: Workload, data: str, out: str) -> float:
     for step in workload.steps:
         run_step(session, workload, step.name, data, out)
     return time.monotonic() - started
-
-
-@dataclass(frozen=True, slots=True)
-class _KillInAirflow:
-    """Kills every process that runs the last step, and what they had started in Spark."""
-
-    arena: Arena
-    peer: str
-    workload: Workload
-    dag_id: str
-    run_id: str
-    task_id: str
-
-    def after(self, failure: Failure) -> int:
-        """How many processes it killed."""
-        started = self._await_start()
-        time.sleep(max(0.0, started + failure.share * failure.seconds - time.time()))
-        killed = self._kill_processes()
-        asyncio.run(self._end_in_spark())
-        print(f"    {self.peer}: killed {killed} processes after {time.time() - started:.1f} s", flush=True)
-        return killed
-
-    def _await_start(self) -> float:
-        deadline = time.monotonic() + RUN_SECONDS
-        while time.monotonic() < deadline:
-            states = self.arena.airflow.api.task_instances(self.dag_id, self.run_id)
-            starts = [each.start for each in states if each.task_id == self.task_id and each.start]
-            if starts:
-                return min(starts).timestamp()
-            time.sleep(0.2)
-        raise AirflowApiError(f"{self.task_id} of {self.dag_id} did not start in {RUN_SECONDS:g} s")
-
-    def _kill_processes(self) -> int:
-        """The children of the executor's workers, and all below them."""
-        children: dict[int, list[int]] = {}
-        for each in read_processes():
-            children.setdefault(each.parent, []).append(each.pid)
-        workers = children.get(self.arena.airflow._processes["scheduler"].pid, [])
-        doomed = [task for worker in workers for task in children.get(worker, [])]
-        for pid in doomed:
-            doomed.extend(children.get(pid, []))
-        for pid in doomed:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        return len(doomed)
-
-    async def _end_in_spark(self) -> None:
-        async with open_connection(self.arena.endpoint) as connection:
-            if self.peer == "slices":
-                for index in range(SLICES):
-                    name = self.workload.last.name
-                    await release_session(connection, slice_session(self.dag_id, self.run_id, name, index, 1))
-            elif self.peer == "whole_connect":
-                await release_session(connection, connected_session(self.dag_id, self.run_id, 1))
-            elif self.peer in OUR_PEERS:
-                folder = JobFolder(self.arena.exchange, self.dag_id, self.run_id, "job")
-                for attempt in list_attempts(folder):
-                    if attempt.region == self.workload.last.name:
-                        await interrupt_attempt(connection, folder, attempt)
 
 
 def span(states: list[SubtaskState]) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 class Sample:
     """One run of one peer: seconds, CPU seconds by part, and whether the output was DuckDB's. `scale` is TPC-H's.
 
-    `failed_at` is the share of the last step's time after which it was killed, None for a run without failure;
+    `failure` is how it was made to fail (one of `failures.KINDS`), "" for a run without failure;
     `last_step` is how long the last step took; `notes` are further figures of the run.
     """
 
@@ -23,7 +23,7 @@ class Sample:
     cpu: Mapping[str, float]
     problem: str | None = None
     scale: float = 1.0
-    failed_at: float | None = None
+    failure: str = ""
     last_step: float = 0.0
     notes: Mapping[str, Any] = field(default_factory=dict)
 

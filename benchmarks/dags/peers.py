@@ -1,8 +1,9 @@
 """For every workload the DAGs that are compared: `<workload>__<peer>`, see `PEERS`.
 
-`pooled` is ours in a pool, `worker` is ours without the triggerer, `triggerer` is ours without workers, `fused_day` is
-ours with every day small enough to be fused, `scaled` is ours with small subtasks; `whole` and `whole_connect` are one
-task each. All read the tables that the run is told, run the same steps, and retry a killed task after one second.
+`pooled` is ours in a pool, `worker` and `auto_on_workers` are without the triggerer, `triggerer` is ours without
+workers, `fused_day` is ours with every day small enough to be fused, `scaled` is ours with small subtasks; `whole` and
+`whole_connect` are one task each. All read the tables that the run is told, run the same steps, and retry a killed task
+after one second.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ OUT = os.environ["AIRFLOW_ABS_BENCH_OUT"]
 OWN_OUT = f"{OUT}/{{{{ dag.dag_id }}}}/{{{{ run_id }}}}"
 SUBMIT = [os.environ["AIRFLOW_ABS_BENCH_SUBMIT"], "--master", "local[*]", "--driver-memory", "2g"]
 SUBMIT += ["--conf", "spark.ui.enabled=false"]
-RETRIES: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=1)}
+RETRIES: dict[str, Any] = {"retries": 4, "retry_delay": timedelta(seconds=1)}
 
 
 def ours(workload: Workload, operator: Mapping[str, Any] | None = None, **options: Any) -> None:
@@ -92,6 +93,7 @@ PEERS = {
     "worker": lambda workload: ours(workload, deferrable=False),
     "triggerer": lambda workload: ours(workload, start_from_trigger=True),
     "auto": lambda workload: ours(workload, durability="auto"),
+    "auto_on_workers": lambda workload: ours(workload, durability="auto", deferrable=False),
     "fused_day": lambda workload: ours(workload, durability="auto", failures_per_run=0, failures_per_day=0),
     "scaled": lambda workload: ours(workload, target_bytes="16MB"),
     "whole": whole_job,
