@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_abs.operators.streams.adaptive_spark_stream import AdaptiveSparkStream
     from airflow_abs.tables.delta_table import DeltaTable
     from airflow_abs.tables.iceberg_table import IcebergTable
+    from airflow_abs.tables.postgres_table import PostgresTable
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
 
 __version__ = "0.1.0"
@@ -38,6 +39,7 @@ _HOMES = {
     "Rate": "airflow_abs.exchange.sources.rate",
     "Rescale": "airflow_abs.core.streaming.rescale",
     "IcebergTable": "airflow_abs.tables.iceberg_table",
+    "PostgresTable": "airflow_abs.tables.postgres_table",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "Expect",
     "Files",
     "IcebergTable",
+    "PostgresTable",
     "Rate",
     "Rescale",
     "RowCountChange",

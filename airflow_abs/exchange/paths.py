@@ -5,6 +5,7 @@
         plan.json
         server.json                                     the run's own Spark server, if it has one
         _server-<key>/                                  what that needed to start and says of itself
+        _landed-<vertex>/<key>/part-*                   rows of a table, copied by one try of plan
         <region>/step-<i>.pb
         <region>/source-<vertex>.json                   files of a table, or unread ones, that a vertex reads
         <region>/decision.json
@@ -137,6 +138,10 @@ class JobFolder:
     def pinned_path(self, region: str, vertex: str) -> ExchangePath:
         """The files that `plan` has fixed for a vertex: of a table, or those that nobody has read yet."""
         return self.region_path(region) / f"source-{escape(vertex)}.json"
+
+    def landed_path(self, vertex: str, key: str) -> ExchangePath:
+        """The folder of rows that one try of `plan` copied from a table. No region is escaped to such a name."""
+        return self.path / f"_landed-{escape(vertex)}" / escape(key)
 
     def decision_path(self, region: str) -> ExchangePath:
         return self.region_path(region) / "decision.json"

@@ -1,4 +1,4 @@
-"""From an Airflow connection to the properties of a table catalog."""
+"""From an Airflow connection to the properties of a table catalog, or of a database."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from collections.abc import Mapping
 
 def catalog_properties(conn_id: str) -> Mapping[str, str]:
     """What a connection says of a catalog: its extra, which takes precedence, and of its own fields the host as ``uri``
-    and login and password as ``credential`` (as Airflow's Iceberg provider has it)."""
+    and login and password as ``credential`` (as Airflow's Iceberg provider has it).
+
+    One of the type ``postgres`` gives libpq's properties instead: ``host``, ``port``, ``dbname``, ``user``,
+    ``password``, and its extra.
+    """
     from airflow.sdk import BaseHook
 
     connection = BaseHook.get_connection(conn_id)
-    own = {"uri": connection.host} if connection.host else {}
-    if connection.login and connection.password:
-        own["credential"] = f"{connection.login}:{connection.password}"
+    if connection.conn_type == "postgres":
+        fields = {
+            "host": connection.host,
+            "port": connection.port,
+            "dbname": connection.schema,
+            "user": connection.login,
+            "password": connection.password,
+        }
+        own = {name: str(value) for name, value in fields.items() if value}
+    else:
+        own = {"uri": connection.host} if connection.host else {}
+        if connection.login and connection.password:
+            own["credential"] = f"{connection.login}:{connection.password}"
     return own | {str(name): str(value) for name, value in connection.extra_dejson.items()}

@@ -18,9 +18,9 @@ from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.operators.ordering import OrderedVertex
 from airflow_abs.spark.transforms.functions import name_of
 from airflow_abs.tables.sink import TableSink
-from airflow_abs.tables.source import TableSource
+from airflow_abs.tables.source import LandedSource, TableSource
 
-Source = Files | TableSource
+Source = Files | TableSource | LandedSource
 
 _IN_BRACES = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 """An input of a query; what Jinja replaces has two braces."""

@@ -84,7 +84,8 @@ class PlanOperator(JobTask, SkipMixin):
         with open_session(endpoint) as session:
             known = read_history(folder, logical_date(context))
             programs = self._programs(
-                lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context))
+                folder,
+                lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context)),
             )
             options = {**self.options, "data_interval": _data_interval(context)}
             plan = plan_job(session, folder, self.graph, programs, options, open_path, began, known)
@@ -124,7 +125,9 @@ class PlanOperator(JobTask, SkipMixin):
         except (ExchangeError, SparkOperationError) as error:
             self.log.warning("could not end this run's Spark sessions: %s", error)
 
-    def _programs(self, take: Callable[[dict[str, Any]], dict[str, Any]] = lambda sources: sources) -> dict[str, Any]:
+    def _programs(
+        self, folder: JobFolder, take: Callable[[dict[str, Any]], dict[str, Any]] = lambda sources: sources
+    ) -> dict[str, Any]:
         """What is rendered, by vertex. `take` makes of incremental sources the files that are this run's."""
         from airflow_abs.hooks.catalogs import catalog_properties
         from airflow_abs.spark.compile.vertices import VertexProgram
@@ -135,7 +138,7 @@ class PlanOperator(JobTask, SkipMixin):
         check_sinks({name: sink for name, sink in declared.items() if isinstance(sink, Files)})
         sinks = find_targets(declared, catalog_properties)
         read = {name: read_declared(value) for name, value in self.sources.items()}
-        sources = take(pin_sources(read, catalog_properties))
+        sources = take(pin_sources(read, catalog_properties, folder))
         return {
             name: VertexProgram(
                 name,
@@ -160,7 +163,8 @@ class PlanOperator(JobTask, SkipMixin):
         for which, files in (("source", self.sources), ("sink", self.sinks)):
             for name, entry in files.items():
                 check_no_secrets(name, f"{which}'s options", entry.get("options", {}), by_name=True)
-                check_no_secrets(name, f"{which}'s arguments", {"where": entry.get("where")}, by_name=False)
+                texts = {argument: entry.get(argument) for argument in ("where", "query")}
+                check_no_secrets(name, f"{which}'s arguments", texts, by_name=False)
 
 
 def _data_interval(context: Context) -> list[str] | None:

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from airflow_abs.exchange.sources.pinned import PinnedTable
     from airflow_abs.tables.errors import TableError
     from airflow_abs.tables.sink import Published, RunFiles, TableSink
-    from airflow_abs.tables.source import InferenceContext, Inferred, Pin, TableSource
+    from airflow_abs.tables.source import InferenceContext, Inferred, LandedSource, Pin, TableSource
 
 _HOMES = {
     "InferenceContext": "airflow_abs.tables.source",
     "Inferred": "airflow_abs.tables.source",
+    "LandedSource": "airflow_abs.tables.source",
     "Pin": "airflow_abs.tables.source",
     "PinnedTable": "airflow_abs.exchange.sources.pinned",
     "Published": "airflow_abs.tables.sink",
@@ -36,6 +37,7 @@ _HOMES = {
 __all__ = [
     "InferenceContext",
     "Inferred",
+    "LandedSource",
     "Pin",
     "PinnedTable",
     "Published",

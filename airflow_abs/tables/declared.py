@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,7 +18,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.tables.kinds import class_of, kind_of, to_declared
 from airflow_abs.tables.sink import TableSink
-from airflow_abs.tables.source import Given, Pin, TableSource
+from airflow_abs.tables.source import Given, LandedSource, Pin, TableSource
 
 
 def read_declared(value: Mapping[str, Any]) -> Any:
@@ -57,28 +58,34 @@ def _target(sink: TableSink, connect: Callable[[str], Mapping[str, str]]) -> Tar
 
 
 def pin_sources(
-    sources: Mapping[str, Files | TableSource], connect: Callable[[str], Mapping[str, str]]
+    sources: Mapping[str, Files | TableSource | LandedSource],
+    connect: Callable[[str], Mapping[str, str]],
+    folder: JobFolder,
 ) -> dict[str, Files | Pin]:
     """Fix what is read of every table, all of them side by side; files stay as they are declared.
 
     Args:
         sources: by vertex, rendered.
         connect: as in `TableSource.pin`.
+        folder: of the run, for the rows of tables that do not keep them.
 
     Raises:
         TableError: the first that went wrong.
     """
+
+    def pin(vertex: str, table: TableSource | LandedSource) -> Pin:
+        if isinstance(table, LandedSource):
+            pin = table.land(connect, folder.landed_path(vertex, uuid.uuid4().hex))
+        else:
+            pin = table.pin(connect)
+        return replace(pin, pinned=replace(pin.pinned, declared=to_declared(table)))
+
     tables = {name: source for name, source in sources.items() if not isinstance(source, Files)}
     if not tables:
         return {name: source for name, source in sources.items() if isinstance(source, Files)}
     with ThreadPoolExecutor(len(tables)) as pool:
-        pins = dict(zip(tables, pool.map(lambda table: _pin(table, connect), tables.values()), strict=True))
+        pins = dict(zip(tables, pool.map(pin, tables, tables.values()), strict=True))
     return {name: source if isinstance(source, Files) else pins[name] for name, source in sources.items()}
-
-
-def _pin(table: TableSource, connect: Callable[[str], Mapping[str, str]]) -> Pin:
-    pin = table.pin(connect)
-    return replace(pin, pinned=replace(pin.pinned, declared=to_declared(table)))
 
 
 def take_sources(

@@ -18,6 +18,7 @@ from airflow_abs.tables.errors import TableError
 _OWN = {
     "delta": "airflow_abs.tables.delta_table.DeltaTable",
     "iceberg": "airflow_abs.tables.iceberg_table.IcebergTable",
+    "postgres": "airflow_abs.tables.postgres_table.PostgresTable",
 }
 _WORDS = {path: word for word, path in _OWN.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from airflow_abs.core.decide.parallelism import Bounds
 from airflow_abs.exchange.incremental.new_files import NewFiles
@@ -95,6 +95,30 @@ class TableSource(Protocol):
         an answer, also if it raises, what `plan` fixed is read, and is as large as `plan` said, as on earlier days, or
         nobody knows.
         """
+
+
+@runtime_checkable
+class LandedSource(Protocol):
+    """A table that does not keep the version that a run reads: `plan` copies its rows into the exchange, and the copy
+    is what every subtask, retry and recomputation reads. As little I/O before `land` as before `TableSource.pin`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As `TableSource.to_json`."""
+
+    def land(self, connect: Callable[[str], Mapping[str, str]], folder: ExchangePath) -> Pin:
+        """Copy the rows, all of one moment, into new files.
+
+        Args:
+            connect: as in `TableSource.pin`.
+            folder: of the run, in the exchange; it is not there yet, and goes with the run.
+
+        Raises:
+            TableError: what is wrong, and what to do.
+            ExchangeUnreachableError: the folder cannot be written to.
+        """
+
+    async def infer(self, context: InferenceContext) -> Inferred:
+        """As `TableSource.infer`."""
 
 
 Given = Files | Pin | NewFiles

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_abs.core.decide.region_decision import RegionDecision
     from airflow_abs.core.expect.verdicts import Verdict
+    from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.operators.plan import PlanOperator
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
@@ -193,19 +194,19 @@ def _plan(
     from airflow_abs.testing.tables import write_inputs
 
     sources = write_inputs(session, folder / "inputs", task.sources, inputs)
-    programs = _programs(task, sources, folder / "sinks", context)
+    run = JobFolder(folder / "exchange", task.dag_id, "planned", task.job)
+    programs = _programs(task, run, sources, folder / "sinks", context)
     passed_on = {vertex.name for vertex in task.graph.vertices if not is_materialised(task.graph, vertex.name)}
     for name in passed_on:  # their rows would stay inside Spark: they are written besides
         programs[name] = replace(programs[name], sink=Files(str(folder / "sinks" / name)))
     vertices = [replace(each, has_sink=each.has_sink or each.name in passed_on) for each in task.graph.vertices]
     graph = build_job_graph(vertices, task.graph.edges, task.options["max_parallelism"])
     options = {**task.options, **({"durability": "always"} if spread else {})}
-    run = JobFolder(folder / "exchange", task.dag_id, "planned", task.job)
     return JobRun.planned(endpoint, run, graph, programs, options)
 
 
 def _programs(
-    task: PlanOperator, sources: Mapping[str, Any], sinks: Path, context: Mapping[str, Any]
+    task: PlanOperator, run: JobFolder, sources: Mapping[str, Any], sinks: Path, context: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The task's own programs, rendered, with sinks below a folder of ours."""
     rendered = {name: value for name, value in task.sources.items() if name not in sources}
@@ -215,7 +216,7 @@ def _programs(
     copy.transform_kwargs = _render(task, task.transform_kwargs, context)
     copy.queries = _render(task, task.queries, context)
     copy.expectations = _render(task, task.expectations, context)
-    programs: dict[str, Any] = copy._programs()
+    programs: dict[str, Any] = copy._programs(run)
     return programs
 
 

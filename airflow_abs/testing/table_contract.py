@@ -192,6 +192,6 @@ def planned_tables(
             AdaptiveSparkOperator(task_id=name, **arguments)
     task: Any = dag.get_task("job.plan")
     run = JobFolder(folder, "contract", "planned", "job")
-    planned = JobRun.planned(endpoint, run, task.graph, task._programs(), task.options)
+    planned = JobRun.planned(endpoint, run, task.graph, task._programs(run), task.options)
     with open_session(endpoint) as session:
         yield PlannedTables(planned, session)

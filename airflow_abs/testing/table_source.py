@@ -37,8 +37,13 @@ class TableSourceContract(TableContract):
     }
     """What ``where=`` may say, and the same in Spark's SQL; empty for kinds that have no such argument."""
 
-    def pin(self, **arguments: Any) -> Pin:
-        return cast("Pin", self.declare(**arguments).pin(connections()))
+    def pin(self, folder: Path, **arguments: Any) -> Pin:
+        from airflow_abs.tables.source import LandedSource
+
+        source = self.declare(**arguments)
+        if isinstance(source, LandedSource):
+            return source.land(connections(), folder / "landed")
+        return cast("Pin", source.pin(connections()))
 
     def infer(self, pin: Pin, **arguments: Any) -> Inferred:
         """What the table answers in `decide`, on the thread on which it is asked there."""
@@ -57,30 +62,31 @@ class TableSourceContract(TableContract):
         found = read_declared(json.loads(json.dumps(to_declared(declared))))
         check(found == declared, f"{declared!r} came back from JSON as {found!r}")
 
-    def test_a_table_that_is_not_there_is_refused(self) -> None:
+    def test_a_table_that_is_not_there_is_refused(self, tmp_path: Path) -> None:
         from airflow_abs.exchange.errors import ExchangeError
 
         try:
-            found = self.pin()
+            found = self.pin(tmp_path)
         except ExchangeError:
             return
         raise AssertionError(f"there is no table yet, and it was found with {len(found.files)} files")
 
-    def test_the_columns_are_those_of_the_table(self) -> None:
+    def test_the_columns_are_those_of_the_table(self, tmp_path: Path) -> None:
         self.fill(_ROWS)
-        pin = self.pin()
+        pin = self.pin(tmp_path)
         given, in_files = (json.loads(each)["fields"] for each in (pin.schema, pin.pinned.file_schema))
         names = [field["name"] for field in given]
         check(names == make_rows(0, 0).column_names, f"columns {names}, expected {make_rows(0, 0).column_names}")
         types, found = ([field["type"] for field in fields] for fields in (given, in_files))
         check(found == types, f"columns of the types {found} are looked up in files, expected {types}")
 
-    def test_the_sizes_are_those_of_the_files(self) -> None:
+    def test_the_sizes_are_those_of_the_files(self, tmp_path: Path) -> None:
         from airflow_abs.exchange.storage.locations import locate
         from airflow_abs.hooks.storage import open_path
 
         self.fill(_ROWS, partitioned=self.has_partitions)
-        pin, pinned = self.pin(), self.pin().pinned
+        pin = self.pin(tmp_path)
+        pinned = pin.pinned
         for file in pin.files:
             where = locate(open_path(file.path))
             size = where.fs.size(where.path)
@@ -88,12 +94,12 @@ class TableSourceContract(TableContract):
         told = (pinned.files, pinned.bytes, pinned.all_files, pinned.all_bytes)
         size = sum(file.bytes for file in pin.files)
         check(told == (len(pin.files), size) * 2, f"files, bytes, all files, all bytes are told as {told}")
-        again = self.pin().files
+        again = self.pin(tmp_path).files
         check(again == pin.files, "files come in another order when a table is asked again")
 
-    def test_it_infers_what_plan_fixed_though_the_table_changes(self) -> None:
+    def test_it_infers_what_plan_fixed_though_the_table_changes(self, tmp_path: Path) -> None:
         self.fill(_ROWS)
-        pin = self.pin()
+        pin = self.pin(tmp_path)
         for change in (None, self.append, self.overwrite):
             if change is not None:
                 change(make_rows(100, 120))
@@ -133,10 +139,11 @@ class TableSourceContract(TableContract):
         if not self.conditions:
             return
         self.fill(_ROWS)
-        pins = [self.pin(where=where).pinned for where in self.conditions]
-        check(all(pin.all_files == self.pin().pinned.files for pin in pins), "all_files are not all files of the table")
+        whole = self.pin(tmp_path).pinned.files
+        pins = [self.pin(tmp_path, where=where).pinned for where in self.conditions]
+        check(all(pin.all_files == whole for pin in pins), "all_files are not all files of the table")
         fewest = min(pin.files for pin in pins)
-        check(fewest < self.pin().pinned.files, f"no condition leaves out a file: the best one reads {fewest}")
+        check(fewest < whole, f"no condition leaves out a file: the best one reads {fewest}")
         vertices = {f"v{number}": {"source": self.declare(where=where)} for number, where in enumerate(self.conditions)}
         plain = {
             f"p{number}": {"source": self.declare(), "sql": f"SELECT * FROM {{source}} WHERE {sql}"}  # noqa: S608

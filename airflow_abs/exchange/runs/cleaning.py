@@ -141,7 +141,7 @@ def _is_ours(parts: tuple[str, ...]) -> bool:
     """Whether a name below a job folder is one of the layout's; below an attempt it is Spark's to choose."""
     if _TEMPORARY.fullmatch(parts[-1]) or _is_metadata(parts) or _DERIVED.get(len(parts)) == parts[-1]:
         return True
-    if len(parts) > 1 and (parts[0] == "probe" or parts[0].startswith("_server-")):
+    if len(parts) > 1 and (parts[0] == "probe" or parts[0].startswith(("_server-", "_landed-"))):
         return True
     return len(parts) > 3 and bool(_SUBTASK.fullmatch(parts[1])) and bool(_ATTEMPT.fullmatch(parts[2]))
 

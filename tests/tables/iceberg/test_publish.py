@@ -21,7 +21,7 @@ from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, M
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.publishing.run_publication import RUN_PROPERTY
 from airflow_abs.testing.table_contract import stage_file
-from tests.tables.iceberg.postgres import running_postgres
+from tests.postgres_server import running_postgres
 from tests.tables.iceberg.staging import SCHEMA, publish, row, rows_of, stage, target_of
 
 BY_REGION = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "region"))

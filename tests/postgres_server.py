@@ -1,4 +1,4 @@
-"""A PostgreSQL server of this host's own programs, for one module of tests."""
+"""A PostgreSQL server of this host's own programs, for a module of tests or a session."""
 
 from __future__ import annotations
 

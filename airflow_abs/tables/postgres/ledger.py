@@ -1,0 +1,112 @@
+"""The ledger of runs: a table beside the ones that are published to, which says whose rows are in them.
+
+A row of it is written in the transaction that publishes. It holds that transaction's number, which is the `xmin` of
+every row that the run inserted, so that a run that was cleared can take back its rows without a column for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.postgres.columns import quote
+from airflow_abs.tables.postgres.connection import Connection, fetch_all, run
+from airflow_abs.tables.postgres.relation import Relation
+
+LEDGER = "airflow_abs_runs"
+
+_CREATE = """
+CREATE TABLE IF NOT EXISTS {ledger} (
+    target text NOT NULL, run text NOT NULL, target_oid oid NOT NULL, digest text NOT NULL, rows bigint NOT NULL,
+    transaction xid8 NOT NULL, published_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (target, run))
+"""
+_XMIN_OF = "mod(transaction::text::numeric, 4294967296)::int8"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """What a run has in a table; `xmin` is that of its rows."""
+
+    run: str
+    oid: int
+    digest: str
+    rows: int
+    xmin: int
+    transaction: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Of one table.
+
+    Args:
+        target: the table.
+        label: for messages.
+    """
+
+    target: Relation
+    label: str
+
+    @property
+    def sql(self) -> str:
+        return f"{quote(self.target.schema)}.{LEDGER}"
+
+    def create(self, connection: Connection) -> None:
+        """Make it, if nobody has; commits.
+
+        Raises:
+            psycopg2.Error: the login may not.
+        """
+        if fetch_all(connection, "SELECT WHERE to_regclass(%s) IS NOT NULL", self.sql):
+            connection.rollback()
+            return
+        # Of two that create at once, one would fail on an index of the catalog.
+        fetch_all(connection, "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", self.sql)
+        run(connection, _CREATE.format(ledger=self.sql))
+        connection.commit()
+
+    def entry_of(self, connection: Connection, identity: str) -> LedgerEntry | None:
+        """What a run has in the table.
+
+        Raises:
+            TableError: it had it in another table of this name.
+        """
+        found = next((entry for entry in self._entries(connection, "AND run = %s", identity)), None)
+        if found is not None and found.oid != self.target.oid:
+            raise TableError(
+                f"table {self.label}: this run published to an earlier table of this name, and whether its rows are in "
+                f"this one is not known; nothing was published. If they are not, delete the run's row in {self.sql} "
+                "and run commit again"
+            )
+        return found
+
+    def others(self, connection: Connection, identity: str) -> list[LedgerEntry]:
+        """What other runs have in the table, in the order of their publication."""
+        return self._entries(connection, "AND run <> %s AND target_oid = %s", identity, self.target.oid)
+
+    def _entries(self, connection: Connection, condition: str, *values: object) -> list[LedgerEntry]:
+        columns = f"run, target_oid::int8, digest, rows, {_XMIN_OF}, transaction::text::int8"
+        statement = f"SELECT {columns} FROM {self.sql} WHERE target = %s {condition} ORDER BY transaction"  # noqa: S608
+        return [LedgerEntry(*row) for row in fetch_all(connection, statement, self.target.sql, *values)]
+
+    def write(self, connection: Connection, identity: str, digest: str, rows: int) -> None:
+        """That this transaction publishes the run's rows."""
+        statement = f"""
+            INSERT INTO {self.sql} (target, run, target_oid, digest, rows, transaction)
+            VALUES (%s, %s, %s, %s, %s, pg_current_xact_id())
+            ON CONFLICT (target, run) DO UPDATE SET target_oid = EXCLUDED.target_oid, digest = EXCLUDED.digest,
+                rows = EXCLUDED.rows, transaction = EXCLUDED.transaction, published_at = now()
+        """  # noqa: S608 - names are quoted
+        run(connection, statement, self.target.sql, identity, self.target.oid, digest, rows)
+
+    def take_out(self, connection: Connection, entries: Mapping[LedgerEntry, int]) -> None:
+        """So many rows of these runs are gone. What is left of one has another digest, so that the run, if it publishes
+        again, has something to do."""
+        for entry, gone in entries.items():
+            if gone < entry.rows:
+                statement = f"UPDATE {self.sql} SET rows = rows - %s, digest = '' WHERE target = %s AND run = %s"  # noqa: S608
+                run(connection, statement, gone, self.target.sql, entry.run)
+            else:
+                statement = f"DELETE FROM {self.sql} WHERE target = %s AND run = %s"  # noqa: S608
+                run(connection, statement, self.target.sql, entry.run)

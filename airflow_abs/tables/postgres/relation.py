@@ -1,0 +1,72 @@
+"""Which relation a declaration means, and whether its rows can be parted by where they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.postgres.connection import Connection, fetch_all, run
+
+_LOOK_UP = """
+SELECT c.oid::int8, format('%%I.%%I', n.nspname, c.relname), c.relkind::text, n.nspname,
+       CASE WHEN c.relkind = 'r' AND NOT c.relhassubclass AND am.amname = 'heap'
+            THEN pg_relation_size(c.oid) / current_setting('block_size')::int8 ELSE 0 END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am ON am.oid = c.relam
+WHERE c.oid = to_regclass(%s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table, view or query.
+
+    Args:
+        sql: what stands after FROM.
+        oid: of a table or view, which one that is made anew does not have; 0 for a query.
+        kind: PostgreSQL's letter; "" for a query.
+        schema: that it is in.
+        pages: of an ordinary table; 0 for all else, whose rows lie in several places.
+    """
+
+    sql: str
+    oid: int = 0
+    kind: str = ""
+    schema: str = ""
+    pages: int = 0
+
+    @property
+    def is_table(self) -> bool:
+        return self.kind in ("r", "p")
+
+
+def find_relation(connection: Connection, label: str, table: str) -> Relation:
+    """Look up a table or view.
+
+    Raises:
+        TableError: there is none of this name.
+    """
+    found = fetch_all(connection, _LOOK_UP, table)
+    if not found:
+        raise TableError(
+            f"table {label}: there is no such table or view, or the login may not see it; expected schema.table as "
+            "PostgreSQL takes it: names with capitals stand in double quotes"
+        )
+    oid, sql, kind, schema, pages = found[0]
+    return Relation(sql, oid, kind, schema, pages)
+
+
+def lock_relation(connection: Connection, label: str, table: str) -> Relation:
+    """Look it up, and keep others from truncating or rewriting it as long as the transaction lasts; they may write.
+
+    The lock comes before the transaction's first SELECT, so before its snapshot: TRUNCATE and CLUSTER do not heed it.
+
+    Raises:
+        TableError: there is none of this name.
+        psycopg2.Error: it may not be read; somebody holds it for long.
+    """
+    before = find_relation(connection, label, table)
+    connection.rollback()
+    run(connection, "SET LOCAL lock_timeout = '60s'")
+    if before.is_table:
+        run(connection, f"LOCK TABLE {before.sql} IN ACCESS SHARE MODE")
+    return find_relation(connection, label, table)

@@ -1,0 +1,153 @@
+"""`PostgresTable`: a table, view or query of PostgreSQL as the source of a vertex, or a table as its sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from airflow_abs.exchange.publish.target_table import TargetTable
+from airflow_abs.exchange.sources.files import column_list
+from airflow_abs.exchange.sources.pinned import PinnedTable
+from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.sink import Published, RunFiles
+from airflow_abs.tables.source import InferenceContext, Inferred, Pin
+from airflow_abs.tables.table_arguments import installed
+
+if TYPE_CHECKING:
+    from airflow_abs.tables.postgres.landing import Landed
+
+Mode = Literal["append", "overwrite"]
+_MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTable:
+    """A table of a PostgreSQL database (13 or newer), which must exist.
+
+    As a source: `plan` copies the rows of one snapshot into the exchange, over as many as four connections, and all
+    subtasks, retries and recomputations of the run read that copy. As a sink: all that a run wrote is published by
+    `commit` in one transaction, together with the run's name in the table ``airflow_abs_runs`` of the same schema, so
+    once.
+
+    Only Airflow's workers connect to the database, with the extra ``postgres`` (psycopg2). Spark needs no driver, and
+    neither it nor any file of the exchange learns the password.
+
+    Args:
+        conn_id: an Airflow connection of the type ``postgres``; its schema is the database.
+        table: ``schema.table``, as PostgreSQL takes it: names with capitals stand in double quotes; templated.
+        query: instead, a SELECT whose rows are read; templated; for sources.
+        where: only rows for which this holds, in PostgreSQL's own SQL, evaluated there; with ``mode="overwrite"`` of a
+            sink the rows that are replaced, and every row of the run must meet it; templated.
+        columns: of the table; by default all. Other columns get their defaults in a sink.
+        as_text: columns of any type that are read as PostgreSQL's text of them, such as arrays; for sources.
+        mode: append, or overwrite (the table then holds this run's rows alone, or those besides that `where` is not
+            true for); for sinks.
+
+    Raises:
+        ValueError: neither a table nor a query, or both; an unknown mode, columns that are no names.
+    """
+
+    conn_id: str
+    table: str | None = None
+    query: str | None = None
+    where: str | None = None
+    columns: tuple[str, ...] = ()
+    as_text: tuple[str, ...] = ()
+    mode: Mode = "append"
+
+    def __post_init__(self) -> None:
+        if (self.table is None) == (self.query is None) or "" in (self.table, self.query):
+            raise ValueError(
+                f"PostgresTable({self.conn_id!r}): expected either table= or query=, such as table='sales.orders'; "
+                f"found table={self.table!r} and query={self.query!r}"
+            )
+        if self.mode not in _MODES:
+            raise ValueError(
+                f"PostgresTable({self.conn_id!r}): mode is {self.mode!r}; expected one of {', '.join(_MODES)}"
+            )
+        for name in ("columns", "as_text"):
+            listed = column_list(f"PostgresTable({self.conn_id!r})", name, getattr(self, name))
+            object.__setattr__(self, name, listed)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def land(self, connect: Callable[[str], Mapping[str, str]], folder: ExchangePath) -> Pin:
+        """Copy what is read.
+
+        Args:
+            connect: a connection's id to libpq's properties.
+            folder: in the exchange, which nobody else writes to.
+
+        Raises:
+            TableError: see `airflow_abs.tables.postgres.landing.land`; or psycopg2 is not installed.
+            ExchangeUnreachableError: the exchange cannot be written to.
+        """
+        with installed(self._label, "postgres"):
+            from airflow_abs.tables.postgres.landing import Wanted, land
+        wanted = Wanted(self._label, self.table, self.query, self.where, self.columns, self.as_text)
+        return _pin(self._label, land(wanted, connect(self.conn_id), folder))
+
+    async def infer(self, context: InferenceContext) -> Inferred:
+        """All that `plan` copied, which holds no row that `where` leaves out."""
+        return Inferred(context.files)
+
+    def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+        """What rows must be like to be published to it.
+
+        Raises:
+            TableError: see `read_target`; it is given what only a source has; or psycopg2 is not installed.
+        """
+        if self.table is None or self.as_text or (self.where is not None and self.mode == "append"):
+            raise TableError(
+                f"table {self._label}: query= and as_text= choose what a source reads, and where= what "
+                "mode='overwrite' replaces; this is a sink with mode 'append', or without a table: leave them out"
+            )
+        with installed(self._label, "postgres"):
+            from airflow_abs.tables.postgres.target import Declared, read_target
+        declared = Declared(self._label, self.conn_id, self.table, self.mode, self.columns, self.where)
+        return read_target(declared, connect(self.conn_id))
+
+    @staticmethod
+    def publish(
+        target: TargetTable,
+        run: RunFiles,
+        connect: Callable[[str], Mapping[str, str]],
+        on_step: Callable[[str], None],
+    ) -> Published:
+        """One transaction with the run's rows; errors as `TransactionPublication.publish`."""
+        from airflow_abs.tables.postgres.publish import TransactionPublication
+
+        return TransactionPublication(target, run, connect(target.conn_id), on_step).publish()
+
+    @property
+    def asset_uri(self) -> str | None:
+        """``x-postgres://warehouse/sales.orders``; None if the name is templated."""
+        if not isinstance(self.table, str) or "{{" in self.table or "{{" in self.conn_id:
+            return None
+        return f"x-postgres://{self.conn_id}/{self.table}"
+
+    @property
+    def _label(self) -> str:
+        return f"{self.conn_id}.{self.table if self.table is not None else 'query'}"
+
+
+def _pin(label: str, landed: Landed) -> Pin:
+    from airflow_abs.tables.postgres.columns import spark_schema
+    from airflow_abs.tables.spark_settings import READ_SETTINGS
+
+    schema, size = spark_schema(landed.columns), sum(file.bytes for file in landed.files)
+    pinned = PinnedTable(
+        table=label,
+        version=landed.version,
+        format="parquet",
+        file_schema=schema,
+        files=len(landed.files),
+        bytes=size,
+        all_files=len(landed.files),
+        all_bytes=size,
+        settings=READ_SETTINGS,
+    )
+    return Pin(schema, pinned, landed.files)
