@@ -165,7 +165,8 @@ class TransactionPublication:
                 copied = sum(copy_in(connection, _STAGED, columns, batch) for batch in batches)
             except (OSError, ValueError) as error:  # pyarrow's own are such
                 raise DamagedFileError(
-                    f"{file.source}: {error}; clear the subtask that wrote it", path=str(file.source)
+                    f"{file.source}: is no Parquet that can be read: {error}; clear the subtask that wrote it",
+                    path=str(file.source),
                 ) from error
         if copied != file.rows:
             raise DamagedFileError(
