@@ -19,7 +19,7 @@ demo: $(READY) java ## a small day, a big one with a killed worker, and a mistak
 	@$(BIN)/airflow-abs demo $(DEMO_ARGS)
 
 test: host lint types imports ## everything that must hold: lint, types, layers, all tests (TEST_ARGS="-x")
-	$(BIN)/pytest -n 2 --dist loadfile --durations=20 $(TEST_ARGS)
+	$(BIN)/pytest -n 2 --durations=20 $(TEST_ARGS)
 
 test-fast: $(READY) ## the tests that need neither Spark, services, a browser nor seconds of their own: about a minute
 	$(BIN)/pytest -m "not spark and not services and not browser and not cluster and not slow" $(TEST_ARGS)

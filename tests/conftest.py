@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,10 +56,23 @@ CHROMIUM_FLAGS = (
 NOT_TESTED = "not tested: "
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Skip what this host lacks a program for. Not without Java: what needs one says itself where it looked."""
-    from testbed.host import JAVA, NEEDS, find_missing
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.distribution import GroupScheduling
 
+    config.option.loadscopereorder = False
+    return GroupScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort by `tests/distribution.py`, and skip what this host lacks a program for.
+
+    Not without Java: what needs one says itself where it looked.
+    """
+    from testbed.host import JAVA, NEEDS, find_missing
+    from tests.distribution import rank_of
+
+    items.sort(key=lambda item: rank_of(item.nodeid))
     missing = find_missing([need for need in NEEDS if need.marker != JAVA])
     reasons = {each.need.marker: each.reason for each in missing}
     for item in items:

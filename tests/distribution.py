@@ -1,0 +1,38 @@
+"""How `make test` deals the tests out to its processes: what shares services together, what takes long first.
+
+Whoever is done takes the next group. Tests of a group run one after the other in one process, so that an Airflow that
+they share is started once, and is gone after the last of them.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling
+
+# Longest first, and those that mostly wait for services beside those that compute. All others follow, file by file.
+FIRST = (
+    "tests/services/",
+    "tests/proof/test_corpus.py",
+    "tests/faults/",
+    "tests/proof/test_compositions.py",
+    "tests/testbed/test_cluster.py",
+    "tests/proof/test_queries.py",
+    "tests/test_example_dags.py",
+)
+
+
+def group_of(test: str) -> str:
+    """The group of a test, by its id: one of `FIRST`, else its file."""
+    return next((group for group in FIRST if test.startswith(group)), test.partition("::")[0])
+
+
+def rank_of(test: str) -> int:
+    """Where its group comes."""
+    group = group_of(test)
+    return FIRST.index(group) if group in FIRST else len(FIRST)
+
+
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
+    """Hands out groups, in the order in which their tests were collected."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
