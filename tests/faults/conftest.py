@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -13,17 +12,7 @@ from airflow_abs.demo.services import AirflowServices
 from tests.faults.suite import faulty_airflow
 
 SUBTASKS = 20
-SECONDS = 240.0  # of a machine that does much else; on a quiet one nothing here takes thirty
 STOP_SECONDS = 120.0  # on a quiet machine it is six
-
-
-def wait_until(what: Callable[[], bool], seconds: float = SECONDS, *, seen: Callable[[], object] = str) -> float:
-    """Seconds until it was so; they are no measure of the project but of the machine. `seen` is told if it never is."""
-    started = time.monotonic()
-    while not what():
-        assert time.monotonic() - started < seconds, f"not so after {seconds:g} s: {seen()}"
-        time.sleep(0.2)
-    return time.monotonic() - started
 
 
 @pytest.fixture(scope="package")

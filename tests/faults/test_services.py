@@ -12,10 +12,11 @@ from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.spark.run.attempt import SubtaskAttempt
-from tests.faults.conftest import SECONDS, SUBTASKS, wait_until
+from tests.faults.conftest import SUBTASKS
 from tests.faults.pipeline import answer
 from tests.faults.spark_events import bytes_read, operations, started_operations
 from tests.faults.suite import read_output, run_suite
+from tests.waiting import SECONDS, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -33,7 +34,10 @@ def test_a_killed_triggerer_finds_twenty_subtasks_in_flight_again_and_submits_no
         return sum(each.task_id == "job.numbers.run" and each.state == "deferred" for each in states)
 
     try:
-        wait_until(lambda: in_flight() == len(operations(folder / "events") - before) == SUBTASKS)
+        wait_until(
+            lambda: in_flight() == SUBTASKS <= len(operations(folder / "events") - before),
+            seen=lambda: airflow.api.task_instances("many", run_id),
+        )
         airflow.kill("triggerer")
         airflow.start("triggerer")
     finally:  # also for the tests after this one: twenty that wait hold all of Spark

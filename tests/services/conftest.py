@@ -26,7 +26,7 @@ from tests.standalone import RUN_CONNECTION, Standalone, choose_ports
 DAYS = (date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3))
 SCALE = 0.02
 TARGET_BYTES = 80_000
-DAG_SECONDS = 500.0
+DAG_SECONDS = 240.0
 # A killed triggerer's triggers are taken over after 10 s instead of 30.
 SETTINGS = {
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",

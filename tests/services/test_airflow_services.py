@@ -16,11 +16,11 @@ from airflow_abs.demo.airflow_api import AirflowApiError
 from airflow_abs.demo.services import AirflowServices, ServicesError
 from tests.open_sockets import open_sockets
 from tests.task_instances import read_xcom, wait_for_task
+from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.services
 
 NEW_YEAR = datetime(2026, 1, 2, tzinfo=UTC)
-SECONDS = 500.0
 OWNER = """
 import sys, signal
 from pathlib import Path

@@ -12,10 +12,10 @@ import duckdb
 import pytest
 
 from airflow_abs.demo.services import AirflowServices
+from tests.waiting import SECONDS
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-SECONDS = 500.0
 FILES = 3
 ROWS_PER_FILE = 25  # 2.5 s each: they are handed over after one
 DERIVED = 5

@@ -17,10 +17,10 @@ from airflow_abs.demo.run_report import RunReport
 from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.runs.recorded import recorded_job
 from airflow_abs.exchange.runs.run_reading import read_run
+from tests.waiting import SECONDS
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-SECONDS = 500.0
 # Beside the one that `daily_runs` has run: which day, and the least fan-out then. The DAG in TaskFlow style declares
 # the same tasks as `daily_revenue` (a test compares), so its smallest day is enough.
 ELSEWHERE = {"taskflow_revenue": (0, 1), "diamond": (2, 3), "pipelined": (2, 3)}

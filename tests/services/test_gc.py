@@ -13,10 +13,10 @@ from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.root_marker import mark_root
 from airflow_abs.exchange.storage.whole_files import encode_json, write_atomic
+from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.services
 
-SECONDS = 500.0
 DAY = 86_400
 
 

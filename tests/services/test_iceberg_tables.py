@@ -20,7 +20,6 @@ from tests.task_instances import clear_task, read_xcom
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-SECONDS = 500.0
 OLD = {"day": date(2025, 12, 31), "region": "NORTH", "orders": 1, "revenue": Decimal("1.00")}
 
 

@@ -13,11 +13,11 @@ from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.incremental.position_log import read_position
 from airflow_abs.exchange.paths import JobFolder
 from tests.task_instances import clear_task
+from tests.waiting import SECONDS
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 DAG = "hourly_load"
-SECONDS = 500.0
 
 
 def deliver(folder: Path, first: int) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from airflow_abs.demo.services import AirflowServices
 from tests.task_instances import clear_task, read_xcom
+from tests.waiting import SECONDS
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-SECONDS = 500.0
 TOTALS = [(0, 1683), (1, 1617), (2, 1650)]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -14,10 +12,10 @@ import pytest
 
 from airflow_abs.demo.services import AirflowServices
 from tests.task_instances import mark_task, wait_for_task
+from tests.waiting import SECONDS, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-SECONDS = 500.0
 ROWS = 600  # a minute
 RUN = "job.numbers.run"
 DERIVED = 5  # version of the ids of a subtask's operations
@@ -44,15 +42,6 @@ def operations(event_logs: Path, what: str) -> set[str]:
     return {event["operationId"] for event in events if UUID(event["operationId"]).version == DERIVED}
 
 
-def wait_for(what: Callable[[], bool], seconds: float) -> float:
-    """How long it took until it was so."""
-    started = time.monotonic()
-    while not what():
-        assert time.monotonic() - started < seconds
-        time.sleep(0.2)
-    return time.monotonic() - started
-
-
 def test_an_operation_that_nobody_awaits_any_more_ends_with_its_run(
     airflow: AirflowServices, folder: Path, many_numbers: Path
 ) -> None:
@@ -68,7 +57,7 @@ def test_an_operation_that_nobody_awaits_any_more_ends_with_its_run(
     finally:
         airflow.start("triggerer")
     (abandoned,) = operations(logs, "Started") - before
-    wait_for(lambda: abandoned in operations(logs, "Canceled") | operations(logs, "Closed"), SECONDS)
+    wait_until(lambda: abandoned in operations(logs, "Canceled") | operations(logs, "Closed"))
     assert abandoned not in operations(logs, "Finished")
 
 
@@ -81,11 +70,11 @@ def test_marking_a_subtask_failed_stops_it_on_spark(
     airflow.api.wait_for_dag(dag_id, SECONDS)
     run_id = airflow.api.trigger_run(dag_id, datetime(2026, 4, 1, tzinfo=UTC))
     wait_for_task(airflow.api, dag_id, run_id, RUN, {state}, SECONDS, map_index=0)
-    wait_for(lambda: bool(operations(logs, "ReadyForExecution") - before), SECONDS)
+    wait_until(lambda: bool(operations(logs, "ReadyForExecution") - before))
     if state == "deferred":
-        wait_for(lambda: "starting" in airflow.api.task_log(dag_id, run_id, RUN, map_index=0), SECONDS)
+        wait_until(lambda: "starting" in airflow.api.task_log(dag_id, run_id, RUN, map_index=0))
     mark_task(airflow.api, dag_id, run_id, RUN, "failed", map_index=0)
-    wait_for(lambda: bool(operations(logs, "Canceled") - before), SECONDS)
+    wait_until(lambda: bool(operations(logs, "Canceled") - before))
     assert airflow.api.wait_for_run(dag_id, run_id, SECONDS) == "failed"
     assert not (folder / "mart" / dag_id).exists()
 

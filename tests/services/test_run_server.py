@@ -21,11 +21,11 @@ from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import derive_token
 from tests.standalone import RUN_CONNECTION, RUN_SECRET, Standalone, started
 from tests.task_instances import clear_task, read_xcom, wait_for_task
+from tests.waiting import SECONDS
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 DAG = "own_server"
-SECONDS = 500.0
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -17,13 +16,13 @@ import pytest
 from airflow_abs.demo.airflow_api import SubtaskState
 from airflow_abs.demo.services import AirflowServices
 from tests.task_instances import mark_task
+from tests.waiting import SECONDS, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 DAG = "from_trigger"
 QUEUED = "queued"
 RUN = "job.numbers.run"
-SECONDS = 240.0
 FILES, ROWS_PER_FILE = 5, 20  # 2 s each, 2 at a time
 SLOTS = 2
 DERIVED = 5  # version of the ids of a subtask's operations
@@ -74,13 +73,6 @@ def worker_pids(airflow: AirflowServices, run_id: str) -> set[int | None]:
     return {row["pid"] for row in rows if row["task_id"].endswith((".run", ".decide"))}
 
 
-def wait_for(what: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 def assert_right(folder: Path, run_id: str, dag_id: str = DAG) -> None:
     count = FILES * ROWS_PER_FILE
     found = duckdb.sql(f'SELECT "count", "sum" FROM \'{folder}/mart/{dag_id}/{run_id}/*.parquet\'').fetchall()
@@ -94,7 +86,7 @@ def test_no_worker_runs_a_subtask_and_slots_bound_how_many_run_also_across_a_cra
     before = started(events)
     airflow.api.wait_for_dag(DAG, SECONDS)
     run_id = airflow.api.trigger_run(DAG, datetime(2026, 5, 1, tzinfo=UTC), run_id="slots")
-    wait_for(lambda: bool(started(events) - before), SECONDS)
+    wait_until(lambda: bool(started(events) - before))
     airflow.kill("triggerer")
     airflow.start("triggerer", wait=False)
     assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "success"
@@ -127,13 +119,13 @@ def test_what_somebody_marks_failed_is_stopped_on_spark_or_never_starts(
     events = folder / "spark-events"
     before = started(events)
     run_id = airflow.api.trigger_run(DAG, datetime(2026, 5, 4, tzinfo=UTC), run_id="marked")
-    wait_for(lambda: bool(started(events) - before), SECONDS)
+    wait_until(lambda: bool(started(events) - before))
     for index in reversed(range(FILES)):
         mark_task(airflow.api, DAG, run_id, RUN, "failed", map_index=index)
     assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "failed"
     new = started(events) - before
     ended = lambda: {each for each, what, _ in operations(events) if what in ("Canceled", "Finished", "Failed")}  # noqa: E731
-    wait_for(lambda: set(new) <= ended(), SECONDS)
+    wait_until(lambda: set(new) <= ended())
     assert len(new) < FILES
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +15,10 @@ import pytest
 from airflow_abs.demo.services import AirflowServices
 from airflow_abs.spark.server.embedded import embedded_status
 from tests.task_instances import clear_task, mark_task, wait_for_task
+from tests.waiting import SECONDS, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]
 
-SECONDS = 500.0
 STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
 ENDED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
 
@@ -67,13 +66,6 @@ def kill_spark(airflow: AirflowServices) -> None:
     os.kill(killed, signal.SIGKILL)
 
 
-def wait_for(what: Callable[[], bool]) -> None:
-    started = time.monotonic()
-    while not what():
-        assert time.monotonic() - started < SECONDS
-        time.sleep(0.3)
-
-
 def test_a_stream_outlives_its_triggerer_and_resumes_after_it_was_cleared_and_after_the_end_of_its_server(
     airflow: AirflowServices, folder: Path
 ) -> None:
@@ -86,29 +78,29 @@ def test_a_stream_outlives_its_triggerer_and_resumes_after_it_was_cleared_and_af
     deliver(folder, 0)
     airflow.api.wait_for_dag("stream", SECONDS)
     run_id = airflow.api.trigger_run("stream", datetime(2026, 6, 1, tzinfo=UTC))
-    wait_for(has(1))
+    wait_until(has(1))
     airflow.kill("triggerer")
     deliver(folder, 1)
-    wait_for(has(2))  # nobody supervises it, and it runs
+    wait_until(has(2))  # nobody supervises it, and it runs
     airflow.start("triggerer")
-    wait_for(lambda: "found running" in airflow.api.task_log("stream", run_id, "doubled"))
+    wait_until(lambda: "found running" in airflow.api.task_log("stream", run_id, "doubled"))
     deliver(folder, 2)
-    wait_for(has(3))
+    wait_until(has(3))
     assert story(logs, "doubled") == [STARTED]
     mark_task(airflow.api, "stream", run_id, "doubled", "failed")
     assert airflow.api.wait_for_run("stream", run_id, SECONDS) == "failed"
-    wait_for(lambda: story(logs, "doubled") == [STARTED, ENDED])
+    wait_until(lambda: story(logs, "doubled") == [STARTED, ENDED])
     clear_task(airflow.api, "stream", run_id, "doubled")
     deliver(folder, 3)
-    wait_for(has(4))
+    wait_until(has(4))
     assert story(logs, "doubled") == [STARTED, ENDED, STARTED]
     kill_spark(airflow)
     deliver(folder, 4)
-    wait_for(has(5))
+    wait_until(has(5))
     assert story(logs, "doubled") == [STARTED, ENDED, STARTED, STARTED]  # what is killed does not say so
     mark_task(airflow.api, "stream", run_id, "doubled", "success")
     assert airflow.api.wait_for_run("stream", run_id, SECONDS) == "success"
-    wait_for(lambda: story(logs, "doubled") == [STARTED, ENDED, STARTED, STARTED, ENDED])
+    wait_until(lambda: story(logs, "doubled") == [STARTED, ENDED, STARTED, STARTED, ENDED])
 
 
 def test_a_stream_that_is_scheduled_reads_what_is_there_and_ends(airflow: AirflowServices, folder: Path) -> None:

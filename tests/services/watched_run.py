@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airflow_abs.demo.services import AirflowServices
-
-SECONDS = 500.0
+from tests.waiting import SECONDS
 
 
 @dataclass(frozen=True, slots=True)

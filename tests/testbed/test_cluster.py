@@ -33,12 +33,12 @@ from tests.task_instances import wait_for_task
 from tests.testbed.compose import compose_place
 from tests.testbed.holders import holders_of_triggers
 from tests.testbed.rescaling import follow_the_slots
+from tests.waiting import SECONDS
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
 DAY = date(2026, 1, 2)
-SECONDS = 500.0
 DERIVED = 5
 FILES = 2
 ROWS_PER_FILE = 250  # 25 s each: longer than it takes to take a dead triggerer's triggers over
