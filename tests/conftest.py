@@ -56,6 +56,12 @@ CHROMIUM_FLAGS = (
 NOT_TESTED = "not tested: "
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    from tests.distribution import Seconds
+
+    config.pluginmanager.register(Seconds())
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.distribution import GroupScheduling

@@ -6,9 +6,13 @@ they share is started once, and is gone after the last of them.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 # Longest first, and those that mostly wait for services beside those that compute. All others follow, file by file.
+# What each took is printed at the end of a run.
 FIRST = (
     "tests/services/",
     "tests/proof/test_corpus.py",
@@ -18,6 +22,7 @@ FIRST = (
     "tests/proof/test_queries.py",
     "tests/test_example_dags.py",
 )
+SHOWN = 20
 
 
 def group_of(test: str) -> str:
@@ -36,3 +41,23 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist has no
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
+
+
+class Seconds:
+    """A plugin: what each process and each group took, with starting and ending what they use."""
+
+    def __init__(self) -> None:
+        self._of_groups: defaultdict[str, float] = defaultdict(float)
+        self._of_processes: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._of_groups[group_of(report.nodeid)] += report.duration
+        if node := getattr(report, "node", None):
+            self._of_processes[node.gateway.id] += report.duration
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._of_processes:
+            terminalreporter.section("seconds of processes and groups")
+            groups = sorted(self._of_groups.items(), key=lambda group: -group[1])[:SHOWN]
+            for name, seconds in [*sorted(self._of_processes.items()), *groups]:
+                terminalreporter.write_line(f"{seconds:7.0f}  {name}")
