@@ -14,25 +14,30 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-# Airflow looks every second for what it has to cancel; and a trigger that has this one's number waits until it is gone.
+_LOOK_SECONDS = 3.0
+# Airflow looks every second for what it has to cancel. Another task's trigger with this one's number waits meanwhile.
 _LEAVE_SECONDS = 5.0
 
 
 async def leave_if_cleared(instance: Any) -> None:
     """Return if the task instance still waits for a trigger; None is one that nobody can ask about (`dag.test()`).
 
+    Else stay until Airflow cancels this trigger, which it may forget for another one of the same number.
+
     Raises:
-        asyncio.CancelledError: it does not: the one end of a trigger that Airflow takes for no failure.
+        asyncio.CancelledError: it has forgotten: the one end of a trigger that Airflow takes for no failure.
     """
-    if instance is None or await asyncio.to_thread(_is_deferred, instance):
+    if instance is None or await asyncio.to_thread(_is, "deferred", instance):
         return
     log.info("the task was cleared, or is over: this trigger ends without an event")
+    while await asyncio.to_thread(_is, "null", instance):
+        await asyncio.sleep(_LOOK_SECONDS)
     await asyncio.sleep(_LEAVE_SECONDS)
     raise asyncio.CancelledError
 
 
-def _is_deferred(instance: Any) -> bool:
-    """By Airflow's database; True if it does not say."""
+def _is(state: str, instance: Any) -> bool:
+    """Whether the task instance is in this state, by Airflow's database; True if it does not say."""
     from airflow.sdk.exceptions import AirflowRuntimeError
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
@@ -42,9 +47,9 @@ def _is_deferred(instance: Any) -> bool:
             map_index=instance.map_index,
             task_ids=[instance.task_id],
             run_ids=[instance.run_id],
-            states=["deferred"],
+            states=[state],
         )
     except AirflowRuntimeError as error:
-        log.warning("Airflow does not say whether this task is still deferred: %s", error)
+        log.warning("Airflow does not say whether this task is %s: %s", state, error)
         return True
     return found > 0

@@ -100,7 +100,6 @@ class StartSubtaskTrigger(BaseTrigger):
         from airflow_abs.triggers.slots import open_slots
 
         described, deferred_at = self._describe(), time.monotonic()
-        await leave_if_cleared(self.task_instance)
         try:
             start = await asyncio.get_running_loop().run_in_executor(_readers, look_up, described)
             run = start.run

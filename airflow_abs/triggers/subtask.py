@@ -190,7 +190,6 @@ class SubtaskTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         started = time.monotonic()
-        await leave_if_cleared(self.task_instance)
         event = await self.end()
         await leave_if_cleared(self.task_instance)
         await settle(event, started)

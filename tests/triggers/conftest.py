@@ -8,11 +8,11 @@ import pytest
 
 
 class Supervisor:
-    """In the place of the triggerer's: notes what would be stored as XCom, and says how many tasks are deferred."""
+    """In the place of the triggerer's: notes what would be stored as XCom, and says how many tasks are in a state."""
 
     def __init__(self) -> None:
         self.pushed: dict[str, Any] = {}
-        self.deferred: list[int] = []
+        self.counts: list[int] = []
         self.asked: list[dict[str, Any]] = []
 
     def send(self, message: Any) -> Any:
@@ -20,7 +20,7 @@ class Supervisor:
 
         if isinstance(message, GetTICount):
             self.asked.append(message.model_dump(exclude={"type"}, exclude_none=True))
-            return TICount(count=self.deferred.pop(0) if self.deferred else 1)
+            return TICount(count=self.counts.pop(0) if self.counts else 1)
         place = message.model_dump(include={"dag_id", "run_id", "task_id", "map_index"})
         self.pushed[message.key] = (message.value, {**place, "_mapped_length": message.mapped_length})
         return None
@@ -31,7 +31,7 @@ class Supervisor:
 
 @pytest.fixture
 def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
-    """No Airflow answers here: `deferred` are the next counts of deferred tasks, then 1."""
+    """No Airflow answers here: `counts` are what is answered next when it is asked for a number of tasks, then 1."""
     from airflow.sdk.execution_time import task_runner
 
     supervisor = Supervisor()
