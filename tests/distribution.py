@@ -14,26 +14,29 @@ from xdist.scheduler import LoadScopeScheduling
 # Longest first, and those that mostly wait for services beside those that compute. All others follow, file by file.
 # What each took is printed at the end of a run.
 FIRST = (
-    "tests/services/",
-    "tests/proof/test_corpus.py",
-    "tests/faults/",
-    "tests/proof/test_compositions.py",
-    "tests/testbed/test_cluster.py",
-    "tests/proof/test_queries.py",
-    "tests/test_example_dags.py",
+    ("tests/services/",),
+    ("tests/proof/test_corpus.py",),
+    ("tests/faults/",),
+    ("tests/proof/test_compositions.py",),
+    ("tests/services/test_demo.py", "tests/test_wheel.py"),  # of the installed wheel
+    ("tests/testbed/test_cluster.py",),
+    ("tests/proof/test_queries.py",),
+    ("tests/test_example_dags.py",),
 )
+_RANKS = {place: rank for rank, places in enumerate(FIRST) for place in places}
 SHOWN = 20
 
 
-def group_of(test: str) -> str:
-    """The group of a test, by its id: one of `FIRST`, else its file."""
-    return next((group for group in FIRST if test.startswith(group)), test.partition("::")[0])
-
-
 def rank_of(test: str) -> int:
-    """Where its group comes."""
-    group = group_of(test)
-    return FIRST.index(group) if group in FIRST else len(FIRST)
+    """Where the group of a test comes, by the test's id: that of the longest place which is its own."""
+    places = [place for place in _RANKS if test.startswith(place)]
+    return _RANKS[max(places, key=len)] if places else len(FIRST)
+
+
+def group_of(test: str) -> str:
+    """The name of its group: one of `FIRST`, else its file."""
+    rank = rank_of(test)
+    return " ".join(FIRST[rank]) if rank < len(FIRST) else test.partition("::")[0]
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types

@@ -11,16 +11,17 @@ from tests.distribution import FIRST, group_of, rank_of
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("group", FIRST)
-def test_what_comes_first_is_there(group: str) -> None:
-    assert (ROOT / group).exists()
-    assert rank_of(f"{group}test_any.py::test_any") == FIRST.index(group)
+@pytest.mark.parametrize(("rank", "places"), [*enumerate(FIRST)])
+def test_what_comes_first_is_there_and_stays_together(rank: int, places: tuple[str, ...]) -> None:
+    assert all((ROOT / place).exists() for place in places)
+    tests = [f"{place}test_any.py::test_any" if place.endswith("/") else f"{place}::test_any" for place in places]
+    assert {rank_of(test) for test in tests} == {rank}
+    assert len({group_of(test) for test in tests}) == 1
 
 
-def test_a_folder_that_shares_services_is_one_group_and_is_a_package_so_that_they_end_with_it() -> None:
-    for folder in (group for group in FIRST if group.endswith("/")):
-        assert {group_of(f"{folder}test_one.py::test_one"), group_of(f"{folder}test_two.py::test_two")} == {folder}
-        assert (ROOT / folder / "__init__.py").exists()
+def test_a_folder_that_shares_services_is_a_package_so_that_they_end_with_its_last_test() -> None:
+    folders = [place for places in FIRST for place in places if place.endswith("/")]
+    assert all((ROOT / folder / "__init__.py").exists() for folder in folders)
 
 
 def test_all_others_are_dealt_out_by_file_after_those() -> None:
