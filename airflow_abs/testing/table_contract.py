@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from abc import ABC, abstractmethod
@@ -167,6 +168,26 @@ class PlannedTables:
 
         return run_to_end(self.planned.at_parallelism(f"{name}-of-{parallelism}", parallelism), self.session)
 
+    def run_with_loss(self, vertex: str, parallelism: int) -> tuple[LocalRun, int]:
+        """Another run, in which the first file that a vertex writes is lost before others read it.
+
+        Returns:
+            The run, and how many of the vertex' subtasks had to run again.
+        """
+        from airflow_abs.exchange.records.manifest import read_manifests
+        from airflow_abs.exchange.storage.locations import locate
+        from airflow_abs.testing.local import run_to_end
+
+        run = self.planned.at_parallelism(f"lost-of-{parallelism}", parallelism)
+        asyncio.run(run.run_region(vertex))
+        count, digest = run.decisions[vertex].parallelism, run.reports[vertex][0]["decision"]
+        written = read_manifests(run.folder, vertex, count, decision=digest)
+        lost = next(file for each in written for result in each.results.values() for file in result.files)
+        locate(run.folder.file_path(lost.path)).local.unlink()
+        done = run_to_end(run, self.session)
+        again = read_manifests(run.folder, vertex, count, decision=digest)
+        return done, sum(each.attempt > 1 for each in again)
+
 
 @contextmanager
 def planned_tables(
@@ -177,7 +198,7 @@ def planned_tables(
     Args:
         endpoint: of a server on this host.
         folder: for the exchange; a new one.
-        vertices: arguments of `AdaptiveSparkOperator` by name.
+        vertices: arguments of `AdaptiveSparkOperator` by name; `inputs` are names of others, read by rebalance.
     """
     from airflow.sdk import DAG
 
@@ -187,9 +208,11 @@ def planned_tables(
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
     from airflow_abs.testing.job_run import JobRun
 
+    made: dict[str, AdaptiveSparkOperator] = {}
     with DAG("contract") as dag, AdaptiveSparkJob("job", exchange=str(folder), durability="always"):
         for name, arguments in vertices.items():
-            AdaptiveSparkOperator(task_id=name, **arguments)
+            inputs = {each: made[each].rebalance() for each in arguments.get("inputs", ())}
+            made[name] = AdaptiveSparkOperator(task_id=name, **{**arguments, "inputs": inputs})
     task: Any = dag.get_task("job.plan")
     run = JobFolder(folder, "contract", "planned", "job")
     planned = JobRun.planned(endpoint, run, task.graph, task._programs(run), task.options)

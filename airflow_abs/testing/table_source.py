@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_abs.testing.table_contract import (
@@ -134,6 +137,40 @@ class TableSourceContract(TableContract):
             check_rows(tables.run(3, "retry")["t"].rows, before, "planned before others overwrote, tried again")
         with self._planned(tmp_path / "after") as tables:
             check_rows(tables.run(3)["t"].rows, make_rows(200, 210), "planned after others overwrote")
+
+    def test_subtasks_retries_and_recomputations_read_alike_while_others_commit(self, tmp_path: Path) -> None:
+        self.fill(_ROWS)
+        before = self.read()
+        vertices = {"t": {"source": self.declare()}, "after": {"inputs": ["t"]}}
+        with planned_tables(self.endpoint(), tmp_path / "exchange", vertices) as tables, self._committing() as commits:
+            check_rows(tables.run(8)["after"].rows, before, "8 subtasks while others commit")
+            check_rows(tables.run(3, "retry")["after"].rows, before, "tried again while others commit")
+            done, again = tables.run_with_loss("t", 3)
+            check(again > 0, "a file was lost, and nothing ran again")
+            check_rows(done["after"].rows, before, "recomputed while others commit")
+            seen = commits()
+        check(seen >= 3, f"{seen} commits of others ended meanwhile, expected at least 3")
+
+    @contextmanager
+    def _committing(self) -> Iterator[Callable[[], int]]:
+        """A writer that appends and overwrites all the time, from its first commit on; how many there were."""
+        begun, over, done = Event(), Event(), list[int]()
+
+        def write() -> None:
+            while not over.is_set():
+                start = 1000 + 10 * len(done)
+                (self.overwrite if len(done) % 3 == 0 else self.append)(make_rows(start, start + 10))
+                done.append(start)
+                begun.set()
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(write)
+            try:
+                check(begun.wait(_SECONDS) or not writing.done(), "the writer ended at once")
+                yield lambda: len(done)
+            finally:
+                over.set()
+                writing.result(_SECONDS)
 
     def test_a_condition_leaves_out_files_and_never_a_row(self, tmp_path: Path) -> None:
         if not self.conditions:
