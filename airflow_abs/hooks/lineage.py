@@ -2,47 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
 
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.publication import Publication
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.runs.run_view import RegionView
 from airflow_abs.exchange.storage.locations import S3_SCHEMES
 from airflow_abs.exchange.storage.uris import without_connection
 
+_OF_EVERY_SINK = {"expectations", *(field.name for field in fields(Publication))}
 
-def read_lineage(folder: JobFolder, region: str) -> Any:
-    """Sources that a region's sinks come from, and the sinks with their rows and bytes, as an `OperatorLineage`."""
+
+def read_lineage(folder: JobFolder, region: str, published: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Sources that a region's sinks come from, and the sinks with their rows and bytes, as an `OperatorLineage`; of
+    tables with the version that was read, and the one that was made.
+
+    Args:
+        published: what `commit` returned.
+    """
     from airflow.providers.common.compat.openlineage.facet import (
         Dataset,
         OutputDataset,
         OutputStatisticsOutputDatasetFacet,
     )
     from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.facet_v2 import dataset_version_dataset
 
     run = read_run(folder)
     own = run.region(region)
-    inputs = [Dataset(*name) for name in sorted(sources_of(run.plan, region))]
+
+    def at(version: str) -> dict[str, Any]:
+        return {"version": dataset_version_dataset.DatasetVersionDatasetFacet(version)} if version else {}
+
+    inputs = [Dataset(*name, facets=at(version)) for name, version in sorted(sources_of(run.plan, region).items())]
     outputs = []
     for sink in own.planned.sinks:
         rows, size, files = written(own, sink.result)
         statistics = OutputStatisticsOutputDatasetFacet(rowCount=rows, size=size, fileCount=files)
         name = split_table(sink.label) if sink.table is not None else split_uri(sink.label)
-        outputs.append(OutputDataset(*name, outputFacets={"outputStatistics": statistics}))
+        made = at(version_made(published.get(sink.vertex, {})))
+        outputs.append(OutputDataset(*name, facets=made, outputFacets={"outputStatistics": statistics}))
     return OperatorLineage(inputs=inputs, outputs=outputs)
 
 
-def sources_of(plan: JobPlan, region: str) -> set[tuple[str, str]]:
-    """Namespace and name of all sources that the region's rows come from, also through other regions.
+def sources_of(plan: JobPlan, region: str) -> dict[tuple[str, str], str]:
+    """Namespace and name of all sources that the region's rows come from, also through other regions, and the version
+    that is read of each ("" for files).
 
     A table is in the namespace of its catalog, by its name in there.
     """
     planned = plan.region(region)
-    names = {split_uri(source.files.path) for source in planned.sources if source.files is not None}
-    names |= {split_table(source.table.table) for source in planned.sources if source.table is not None}
-    return names.union(*(sources_of(plan, entry.region) for entry in planned.inputs))
+    found = {split_uri(source.files.path): "" for source in planned.sources if source.files is not None}
+    tables = [source.table for source in planned.sources if source.table is not None]
+    found |= {split_table(table.table): table.version for table in tables}
+    for entry in planned.inputs:
+        found |= sources_of(plan, entry.region)
+    return found
+
+
+def version_made(published: Mapping[str, Any]) -> str:
+    """``snapshot 7041``, in the words of the table's kind; "" for files, and where nobody knows."""
+    own = {name: value for name, value in published.items() if name not in _OF_EVERY_SINK and value is not None}
+    return ", ".join(f"{name} {value}" for name, value in own.items())
 
 
 def split_table(name: str) -> tuple[str, str]:

@@ -30,6 +30,7 @@ class CommitOperator(JobTask):
         super().__init__(**{"task_display_name": f"commit {region}", "doc_md": _describe(region), **kwargs})
         self.region = region
         self.table_kinds = tuple(table_kinds)
+        self._published: dict[str, Any] = {}
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
@@ -57,6 +58,7 @@ class CommitOperator(JobTask):
         for outlet in self.outlets:
             extra: dict[str, Any] = {"run_id": folder.run_id, "date": logical_date(context), "sinks": published}
             context["outlet_events"][outlet].extra = extra
+        self._published = published
         return published
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
@@ -64,7 +66,7 @@ class CommitOperator(JobTask):
         from airflow_abs.hooks.lineage import read_lineage
 
         folder = JobFolder(open_path(self.exchange), task_instance.dag_id, task_instance.run_id, self.job)
-        return read_lineage(folder, self.region)
+        return read_lineage(folder, self.region, self._published)
 
 
 def _describe(region: str) -> str:

@@ -10,15 +10,15 @@ import pytest
 
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.pinned import PinnedTable
-from airflow_abs.hooks.lineage import sources_of, split_table, split_uri, written
+from airflow_abs.hooks.lineage import sources_of, split_table, split_uri, version_made, written
 from airflow_abs.operators.commit import CommitOperator
 from tests.recorded_runs import revenue_run
 
 
 def test_a_sink_comes_from_all_sources_before_it(tmp_path: Path) -> None:
     run = revenue_run(tmp_path)
-    assert sources_of(run.plan, "by_region") == {("file", "/lake/orders"), ("file", "/lake/customers")}
-    assert sources_of(run.plan, "orders") == {("file", "/lake/orders")}
+    assert sources_of(run.plan, "by_region") == {("file", "/lake/orders"): "", ("file", "/lake/customers"): ""}
+    assert sources_of(run.plan, "orders") == {("file", "/lake/orders"): ""}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_table_is_in_the_namespace_of_its_catalog_or_where_its_path_leads(
         for region in plan.regions
     ]
     found = sources_of(replace(plan, regions=tuple(regions)), "by_region")
-    assert found == {dataset, ("file", "/lake/customers")}
+    assert found == {dataset: "snapshot 7", ("file", "/lake/customers"): ""}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,12 @@ def test_a_table_is_in_the_namespace_of_its_catalog_or_where_its_path_leads(
 )
 def test_a_table_that_is_a_folder_is_named_as_folders_are(table: str, name: tuple[str, str]) -> None:
     assert split_table(table) == name
+
+
+def test_the_version_of_a_sink_is_what_its_kind_says_beside_what_all_do() -> None:
+    files = {"target": "/mart", "identity": "i", "files": 1, "rows": 2, "bytes": 3, "changed": True, "replaced": ()}
+    assert version_made(files) == version_made({}) == version_made({**files, "version": None}) == ""
+    assert version_made({"version": 7, **files, "expectations": []}) == "version 7"
 
 
 def test_rows_and_bytes_of_a_sink_are_those_of_all_subtasks(tmp_path: Path) -> None:
@@ -70,6 +76,7 @@ def test_what_commit_tells_reaches_a_file_as_an_openlineage_event(tmp_path: Path
     commit = CommitOperator(
         task_id="commit", region="by_region", exchange=f"file://{tmp_path}/exchange", job="revenue", conn_id="spark"
     )
+    commit._published = {"by_region": {"snapshot": 7041, "target": "lake.mart.revenue", "rows": 5, "changed": True}}
     instance = SimpleNamespace(dag_id=run.folder.dag_id, run_id=run.folder.run_id, state="success")
     lineage = DefaultExtractor(commit).extract_on_complete(instance)
     event = RunEvent(
@@ -83,7 +90,9 @@ def test_what_commit_tells_reaches_a_file_as_an_openlineage_event(tmp_path: Path
     OpenLineageClient(transport=FileTransport(FileConfig(str(tmp_path / "events"), append=True))).emit(event)
     told = json.loads((tmp_path / "events").read_text())
     assert [each["name"] for each in told["inputs"]] == ["/lake/customers", "/lake/orders"]
+    assert all("version" not in each.get("facets", {}) for each in told["inputs"])
     (sink,) = told["outputs"]
+    assert sink["facets"]["version"]["datasetVersion"] == "snapshot 7041"
     region = read_run(run.folder).region("by_region")
     statistics = sink["outputFacets"]["outputStatistics"]
     assert (sink["namespace"], sink["name"]) == ("file", "/mart/revenue")
