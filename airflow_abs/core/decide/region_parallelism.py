@@ -164,7 +164,9 @@ def _power_of_two(inputs: RegionInputs, sizes: Sequence[int], options: RegionOpt
     volume = InputVolume(sum(sizes) + other_bytes, inputs.broadcast_bytes)
     decision = PowerOfTwoRule(options.target_bytes).decide(volume, bounds)
     clamps.extend(clamp for clamp in decision.clamps if clamp.decided)
-    decided = decision.parallelism
+    unknown = [source for source in inputs.sources if source.size_from == "default"]
+    asked = max((_asked_by_source(source, options)[0] for source in unknown), default=1)
+    decided = max(decision.parallelism, power_of_two_up_to(min(asked, bounds.upper)))
     for name, most in most_useful(inputs, len(sizes)):
         decided = apply_bound(name, decided, power_of_two_up_to(most), clamps, lower=False)
     return RegionParallelism("power_of_two", decided, decision.reason, tuple(clamps))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -75,3 +76,16 @@ def test_hot_subpartitions_are_shared_out_also_where_the_target_grows() -> None:
     hot = [subtask for subtask in decision.subtasks if subtask.hot_part]
     assert len(hot) == 8
     assert len(decision.subtasks) > len(hot)
+
+
+def test_a_source_of_unknown_size_gets_as_many_subtasks_as_a_source_may_have() -> None:
+    source = SourceInput("asked", (1,) * 100, size_from="default")
+
+    def decided(**options: Any) -> int:
+        return decide_region("s", [], [source], RegionOptions(1, max_parallelism=64, **options)).parallelism
+
+    assert decided() == 64
+    assert decided(default_source_parallelism=10) == 10
+    assert decided(slots=8, most_waves=2) == 16
+    assert decided(strategy="power_of_two") == 64
+    assert decided(strategy="power_of_two", default_source_parallelism=10) == 8
