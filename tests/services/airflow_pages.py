@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from airflow_abs.exchange.paths import JobFolder
@@ -50,3 +54,14 @@ def open_page(browser: Any, run: WatchedRun, more: str = "") -> None:
 
 def recorded(folder: Path, run: WatchedRun, job: str) -> RunView:
     return read_run(JobFolder(folder / "exchange", run.dag_id, run.run_id, job))
+
+
+def copy_run(
+    run: WatchedRun, run_id: str, *, days: int, widened: Mapping[str, int] = MappingProxyType({})
+) -> WatchedRun:
+    """A run so many days later in Airflow's database alone: nothing of it ran, nothing is in the exchange."""
+    counts = [f"revenue.{name}.run={count}" for name, count in widened.items()]
+    script = str(Path(__file__).with_name("copy_run.py"))
+    command = [sys.executable, "-W", "ignore", script, run.dag_id, run.run_id, run_id, str(days), *counts]
+    subprocess.run(command, env=run.airflow.env, check=True)
+    return WatchedRun(run.airflow, run.dag_id, run_id)

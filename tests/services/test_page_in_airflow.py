@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import duckdb
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.replayed import replay_run
 from tests.plugins.pages import texts, wait_for
-from tests.recorded_runs import wide_run
-from tests.services.airflow_pages import enter_tab, open_page, open_tab, recorded
+from tests.services.airflow_pages import copy_run, enter_tab, open_page, open_tab, recorded
 from tests.services.watched_run import StartRun, WatchedRun
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
-
-
-def copy_run(
-    run: WatchedRun, run_id: str, *, days: int, widened: Mapping[str, int] = MappingProxyType({})
-) -> WatchedRun:
-    """A run so many days later in Airflow's database alone: nothing of it ran, nothing is in the exchange."""
-    counts = [f"revenue.{name}.run={count}" for name, count in widened.items()]
-    script = str(Path(__file__).with_name("copy_run.py"))
-    command = [sys.executable, "-W", "ignore", script, run.dag_id, run.run_id, run_id, str(days), *counts]
-    subprocess.run(command, env=run.airflow.env, check=True)
-    return WatchedRun(run.airflow, run.dag_id, run_id)
 
 
 def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
@@ -271,25 +253,3 @@ def test_a_run_whose_data_is_gone_says_what_is_missing(browser: Any, finished: W
     open_page(browser, copy_run(finished, "gone", days=2000))
     assert f"{folder}/exchange/daily_revenue/gone/revenue/plan.json" in texts(browser, ".missing p")[0]
     assert "no longer holds this run" in texts(browser, ".missing .hint")[0]
-
-
-def test_a_thousand_subtasks_come_through_the_api_server(
-    browser: Any, finished: WatchedRun, folder: Path, screenshots: Path
-) -> None:
-    """Rows of the database and files of the exchange, none of which anybody has read before. How long it took is kept
-    beside the screenshots; it says as much about the machine as about the page."""
-    counts = {"orders": 1000, "customers": 1, "enriched": 1000, "by_region": 2}
-    run = copy_run(finished, "wide", days=1000, widened=counts)
-    wide_run(JobFolder(folder / "exchange", run.dag_id, run.run_id, "revenue"), 1000).run()
-    open_page(browser, run)
-    wait_for(browser, "performance.getEntriesByName('drawn').length")
-    for name, count in counts.items():
-        cells = f"document.querySelectorAll('[data-region={name}] .cell.done').length"
-        assert browser.execute_script(f"return {cells}") == count
-    browser.save_screenshot(str(screenshots / "thousand-in-airflow.png"))
-    figures = browser.execute_script(
-        "const [run] = performance.getEntriesByType('resource').filter((each) => each.name.includes('api/run'));"
-        "const [drawn] = performance.getEntriesByName('drawn');"
-        "return { answered_ms: run.responseEnd - run.startTime, drawn_ms: drawn.startTime }"
-    )
-    (screenshots / "thousand-in-airflow.json").write_text(json.dumps(figures))

@@ -89,23 +89,23 @@ def _read_region(
     def read(indices: Iterable[int]) -> list[Manifest | str | None]:
         return [_read_manifest(find, folder, planned.name, index) for index in indices]
 
-    count = stored.decision.parallelism
+    count, digest = stored.decision.parallelism, stored.digest
     parts = [range(start, min(start + _READ_AT_ONCE, count)) for start in range(0, count, _READ_AT_ONCE)]
     found = dict(enumerate(entry for part in pool.map(read, parts) for entry in part))
     problems += [each for each in found.values() if isinstance(each, str)]
     manifests = {index: each for index, each in found.items() if isinstance(each, Manifest)}
     subtasks = tuple(
-        _subtask(planned, stored, assignment, manifests.get(assignment.index))
+        _subtask(planned, stored.measured_at, digest, assignment, manifests.get(assignment.index))
         for assignment in stored.decision.subtasks
     )
-    current = [each for each in manifests.values() if each.decision == stored.digest]
+    current = [each for each in manifests.values() if each.decision == digest]
     return replace(
         view,
         subtasks=subtasks,
         manifests=manifests,
         bytes_by_subpartition=_decided_from(planned, stored),
         strange=plan.strange_sources(stored.decision),
-        hot_key=read_hot_key(folder, planned.name, stored.digest) if stored.hottest else None,
+        hot_key=read_hot_key(folder, planned.name, digest) if stored.hottest else None,
         verdicts=_read_verdicts(folder, planned, current, problems, is_done=len(current) == count),
         problems=tuple(problems),
     )
@@ -160,13 +160,18 @@ def _read_decision(
 
 
 def _subtask(
-    planned: PlannedRegion, stored: StoredDecision, assignment: SubtaskAssignment, manifest: Manifest | None
+    planned: PlannedRegion,
+    ready: float | None,
+    digest: str,
+    assignment: SubtaskAssignment,
+    manifest: Manifest | None,
 ) -> SubtaskView:
+    """`ready` is when it could have run, in epoch seconds; `digest` is that of the whole decision."""
     splits, files = (sum(map(len, read.values())) for read in (assignment.splits, assignment.files))
     given = (assignment.index, assignment.subpartitions, splits, assignment.bytes)
     if manifest is None:
         return SubtaskView(*given, hot_part=assignment.hot_part, files=files)
-    ready, waited = stored.measured_at, manifest.waited
+    waited = manifest.waited
     # Results of one vertex hold the same rows in other cuts.
     last = {name: each for name, each in manifest.results.items() if name.rpartition(".")[0] == planned.name}
     rows = max((each.rows for each in (last or manifest.results).values()), default=0)
@@ -178,7 +183,7 @@ def _subtask(
         seconds=round(manifest.seconds, 3),
         waited=None if waited is None else round(waited, 3),
         began=None if ready is None or waited is None else round(ready + waited, 3),
-        is_stale=manifest.decision != stored.digest,
+        is_stale=manifest.decision != digest,
         hot_part=assignment.hot_part,
         files=files,
     )

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_abs.exchange.records.decisions import StoredDecision
+from airflow_abs.exchange.runs.run_reading import read_run
+from tests.recorded_runs import chain_run
+
+
+def test_reading_a_run_takes_the_checksum_of_each_decision_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is one over all ranges: once for every subtask, a thousand of them would take seconds."""
+    run = chain_run(tmp_path, regions=2, subtasks=30)
+    run.run()
+    digest, taken = StoredDecision.digest.fget, []
+    assert digest is not None
+
+    def counted(stored: StoredDecision) -> str:
+        taken.append(stored)
+        return digest(stored)
+
+    monkeypatch.setattr(StoredDecision, "digest", property(counted))
+    view = read_run(run.folder)
+    assert [region.committed for region in view.regions] == [30, 30]
+    assert len(taken) <= 2 * len(view.regions)  # when it is read, and to compare with
