@@ -130,12 +130,12 @@ def _check_columns(name: str, fields: Iterable[Field], *, top: bool = True) -> N
         kind: Any = field["type"]
         if found := next((words for key, words in _OF_COLUMNS.items() if field["metadata"].get(key) is not None), None):
             raise TableError(
-                f"table {name}: column {field['name']!r} {found}, which nobody would see to; publish to a table in "
+                f"table {name}: column {field['name']!r} {found}, which nothing would enforce; publish to a table in "
                 "which it is an ordinary column"
             )
         if not field["nullable"] and (not top or not isinstance(kind, str)):
             raise TableError(
-                f"table {name}: column {field['name']!r} is NOT NULL, which is seen to only for columns that are no "
+                f"table {name}: column {field['name']!r} is NOT NULL, which is checked only for columns that are no "
                 "structs, lists or maps, and not for fields in them; make it nullable"
             )
         if not isinstance(kind, str):

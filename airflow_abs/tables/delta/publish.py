@@ -190,8 +190,8 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         version = head.table.version()
         if version == seen.table.version():
             raise TableError(
-                f"table {self.target.table}: deltalake does not commit to it, though nobody came first: {refusal}; "
-                "nothing was published. Publish to a table without what it names"
+                f"table {self.target.table}: deltalake does not commit to it, although no other commit came first: "
+                f"{refusal}; nothing was published. Publish to a table without what it names"
             )
         if self.target.mode != "append":
             before = {file.path for file in seen.files}

@@ -100,7 +100,7 @@ def _check_fields(name: str, fields: tuple[NestedField, ...], *, top: bool = Tru
             )
         if field.required and (not top or isinstance(kind, StructType | ListType | MapType)):
             raise TableError(
-                f"table {name}: column {field.name!r} ({kind}) is required, which is seen to only for columns that are "
+                f"table {name}: column {field.name!r} ({kind}) is required, which is checked only for columns that are "
                 "no structs, lists or maps, and not for fields in them; make it optional"
             )
         if isinstance(kind, StructType):

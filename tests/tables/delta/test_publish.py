@@ -168,7 +168,7 @@ def test_what_the_library_refuses_is_told_and_not_tried_again(
         raise CommitFailedError("Unsupported table features required: [CoordinatedCommits]")
 
     monkeypatch.setattr(Library, "create_write_transaction", refuse)
-    with pytest.raises(TableError, match="though nobody came first: Unsupported table features required"):
+    with pytest.raises(TableError, match="although no other commit came first: Unsupported table features required"):
         publish(target_of(table), [stage(tmp_path, [row(1)])], "monday")
 
 
