@@ -42,6 +42,7 @@ _SHORTENED = "~~"
 _PLAIN = frozenset(string.ascii_letters.encode() + string.digits.encode() + b".-_")
 _HIDDEN_FIRST = frozenset(b"._")  # Spark does not read files and folders whose name starts with these
 _TAKEN = frozenset({"plan.json", "server.json", "probe"})  # by what else lies in a job's folder
+_LANDED = "_landed-"
 _ESCAPED_BYTE = re.compile(r"~([0-9A-F]{2})")
 
 
@@ -90,6 +91,11 @@ def unescape(name: str) -> str:
 def is_hidden(name: str) -> bool:
     """Whether Spark passes over a file or folder of this name when it lists the folder that holds it."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def is_landed(path: str) -> bool:
+    """Whether a file is a copy that `plan` made of a table's rows, see `JobFolder.landed_path`."""
+    return any(part.startswith(_LANDED) for part in PurePosixPath(path).parts[:-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +147,7 @@ class JobFolder:
 
     def landed_path(self, vertex: str, key: str) -> ExchangePath:
         """The folder of rows that one try of `plan` copied from a table. No region is escaped to such a name."""
-        return self.path / f"_landed-{escape(vertex)}" / escape(key)
+        return self.path / f"{_LANDED}{escape(vertex)}" / escape(key)
 
     def decision_path(self, region: str) -> ExchangePath:
         return self.region_path(region) / "decision.json"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from upath import UPath
 
 from airflow_abs.exchange.errors import DamagedFileError
-from airflow_abs.exchange.paths import JobFolder, escape, unescape, uri_for_spark
+from airflow_abs.exchange.paths import JobFolder, escape, is_landed, unescape, uri_for_spark
 
 ids = st.text(max_size=400)
 
@@ -135,3 +135,10 @@ def test_spark_does_not_get_the_connection_id_of_airflow() -> None:
 
 def test_a_relative_root_becomes_absolute_for_spark() -> None:
     assert uri_for_spark(Path("exchange")) == f"file://{Path.cwd()}/exchange"
+
+
+def test_a_copy_that_plan_made_is_told_by_its_folder() -> None:
+    landed = JobFolder(Path("/exchange"), "dag", "run", "job").landed_path("a b", "key")
+    assert str(landed) == "/exchange/dag/run/job/_landed-a~20b/key"
+    assert is_landed(f"file://{landed}/part-0.parquet")
+    assert not is_landed("file:///exchange/dag/run/job/t/_landed-file")

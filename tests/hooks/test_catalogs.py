@@ -31,3 +31,24 @@ def test_host_login_and_password_stand_for_uri_and_credential(monkeypatch: pytes
         "uri": "https://catalog.example.org",
         "credential": "somebody:their-password",
     }
+
+
+def test_a_connection_to_postgresql_gives_what_libpq_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = {
+        "conn_type": "postgres",
+        "host": "db.example.org",
+        "port": 5433,
+        "schema": "warehouse",
+        "login": "somebody",
+        "password": "a:b",
+        "extra": {"sslmode": "require"},
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", json.dumps(connection))
+    assert catalog_properties("warehouse") == {
+        "host": "db.example.org",
+        "port": "5433",
+        "dbname": "warehouse",
+        "user": "somebody",
+        "password": "a:b",
+        "sslmode": "require",
+    }

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
-from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.paths import JobFolder, is_landed
 from airflow_abs.exchange.runs.root_marker import is_marked, is_planned, mark_root, refuse_unmarked
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, raise_unlisted, reason_of, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files
@@ -141,7 +141,7 @@ def _is_ours(parts: tuple[str, ...]) -> bool:
     """Whether a name below a job folder is one of the layout's; below an attempt it is Spark's to choose."""
     if _TEMPORARY.fullmatch(parts[-1]) or _is_metadata(parts) or _DERIVED.get(len(parts)) == parts[-1]:
         return True
-    if len(parts) > 1 and (parts[0] == "probe" or parts[0].startswith(("_server-", "_landed-"))):
+    if len(parts) > 1 and (parts[0] == "probe" or parts[0].startswith("_server-") or is_landed("/".join(parts[:2]))):
         return True
     return len(parts) > 3 and bool(_SUBTASK.fullmatch(parts[1])) and bool(_ATTEMPT.fullmatch(parts[2]))
 

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from airflow_abs.exchange.paths import is_landed
 from airflow_abs.exchange.records.manifest import ResultManifest
 from airflow_abs.exchange.records.tries import next_attempt
 from airflow_abs.spark.connect.connection import Connection
@@ -134,6 +135,10 @@ def _explain_source(spec: SubtaskSpec, error: InputLostError) -> SparkOperationE
     if not spec.region.sources:
         return error
     name = spec.region.name
+    if any(is_landed(path) for path in error.paths):
+        return error.with_context(
+            "this is a copy of a table's rows, which plan made and release deletes; clear plan and everything after it"
+        )
     return error.with_context(
         f"this is a source file, listed when {name}.decide ran; if it was replaced since, clear {name}.decide and "
         "everything after it"

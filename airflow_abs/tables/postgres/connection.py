@@ -14,8 +14,6 @@ Connection = Any
 """psycopg2's."""
 
 _DEFAULTS = {"connect_timeout": "10", "application_name": "airflow_abs", "client_encoding": "UTF8"}
-_TEXT_FORMS = "SET SESSION datestyle = 'ISO'; SET SESSION timezone = 'UTC'; SET SESSION extra_float_digits = 1"
-"""Of values in COPY: every float comes back as it was, and times do not depend on the server's settings."""
 
 
 @contextmanager
@@ -44,10 +42,6 @@ def open_transaction(table: str, properties: Mapping[str, str], *, readonly: boo
             "connection, whose extra may hold libpq's options only"
         ) from None  # the cause's text is not ours to vouch for
     with closing(connection):
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute(_TEXT_FORMS)
-        connection.autocommit = False
         connection.set_session(isolation_level="REPEATABLE READ", readonly=readonly)
         yield connection
 

@@ -19,6 +19,10 @@ from airflow_abs.tables.postgres.columns import Column, arrow_schema, from_bytes
 if TYPE_CHECKING:
     from airflow_abs.tables.postgres.connection import Connection
 
+_TEXT_FORMS = {"datestyle": "ISO", "timezone": "UTC", "extra_float_digits": "1", "bytea_output": "hex"}
+"""Whatever the server's own are: times can be read, and every float comes as it is. They are set in the transaction
+that copies, as a pooler may change the server's process between two."""
+
 _PIPED_AT_ONCE = 1 << 20
 _PARSED_AT_ONCE = 4 << 20
 
@@ -55,6 +59,8 @@ def copy_out(connection: Connection, table: str, select: str, columns: Sequence[
 
 def _pipe_out(connection: Connection, statement: str, write_end: int) -> int:
     with os.fdopen(write_end, "wb", buffering=_PIPED_AT_ONCE) as pipe, connection.cursor() as cursor:
+        for name, value in _TEXT_FORMS.items():
+            cursor.execute(f"SET LOCAL {name} = '{value}'")
         cursor.copy_expert(statement, pipe)
         return int(cursor.rowcount)
 

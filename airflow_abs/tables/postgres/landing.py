@@ -33,6 +33,9 @@ LEAST_PAGES, MOST_RANGES = 256, 1024
 
 _FIRST_WITH_TID_RANGES = 140000
 _INFERENCE_SECONDS = 60
+_SNAPSHOT = """
+SELECT pg_export_snapshot(), to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+"""
 _ADVICE = "check the table, where= and query=, and the rights of the connection's login"
 
 
@@ -100,8 +103,7 @@ def land(wanted: Wanted, properties: Mapping[str, str], folder: ExchangePath) ->
         copy = _Copy(wanted, relation, tuple(read_columns(wanted.label, described, wanted.as_text)), folder)
         ranges = tid_ranges(relation.pages) if connection.server_version >= _FIRST_WITH_TID_RANGES else [None]
         _tell(connection, copy, len(ranges))
-        now = 'to_char(now(), \'YYYY-MM-DD"T"HH24:MI:SS"Z"\')'
-        snapshot, version = fetch_one(connection, f"SELECT pg_export_snapshot(), {now}")
+        snapshot, version = fetch_one(connection, _SNAPSHOT)
         run(connection, "SET LOCAL statement_timeout TO DEFAULT")
         files = copy.copy(connection, 0) if len(ranges) == 1 else _copy_ranges(copy, ranges, snapshot, properties)
     return Landed(copy.columns, version, tuple(files))

@@ -48,6 +48,7 @@ def test_values_of_every_type_come_as_they_are(warehouse: Warehouse, tmp_path: P
     warehouse.execute("ALTER DATABASE warehouse SET timezone = 'America/New_York'")
     warehouse.execute("ALTER DATABASE warehouse SET datestyle = 'German'")
     warehouse.execute("ALTER DATABASE warehouse SET extra_float_digits = -5")
+    warehouse.execute("ALTER DATABASE warehouse SET bytea_output = 'escape'")
     warehouse.execute(f"CREATE TABLE t ({TYPES})")
     for values in VALUES:
         warehouse.execute(f"INSERT INTO t VALUES ({', '.join(['%s'] * 16)})", *values)
@@ -115,6 +116,19 @@ def test_views_and_queries_are_read_and_conditions_are_postgresqls_own(warehouse
     assert rows_in(found).to_pydict() == {"id": [2]}
     query = 'SELECT count(*) AS n FROM "Sales".orders -- all'
     assert rows_in(warehouse.land(tmp_path / "4", query=query)).to_pydict() == {"n": [3]}
+
+
+def test_rows_of_partitions_and_of_children_are_read_once(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.execute("CREATE TABLE p (id bigint) PARTITION BY RANGE (id)")
+    warehouse.execute("CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (100000)")
+    warehouse.execute("CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (100000) TO (1000000)")
+    warehouse.execute("INSERT INTO p SELECT generate_series(1, 200000)")
+    warehouse.execute("CREATE TABLE parent (id bigint); CREATE TABLE child () INHERITS (parent)")
+    warehouse.execute("INSERT INTO parent SELECT generate_series(1, 100000)")
+    warehouse.execute("INSERT INTO child SELECT generate_series(100001, 200000)")
+    for table in ("p", "parent"):
+        found = rows_in(warehouse.land(tmp_path / table, table=table))
+        assert sorted(found["id"].to_pylist()) == list(range(1, 200_001))
 
 
 def test_what_is_not_there_is_refused(warehouse: Warehouse, tmp_path: Path) -> None:

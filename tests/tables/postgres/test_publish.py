@@ -1,0 +1,230 @@
+"""One transaction for each run: modes, conditions, runs at once, and what is refused."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.tables.errors import TableError
+from tests.tables.postgres.warehouse import PASSWORD, Warehouse
+
+pytestmark = pytest.mark.cluster
+
+_PATIENCE = 120
+
+
+@pytest.fixture
+def t(warehouse: Warehouse) -> Warehouse:
+    warehouse.execute("CREATE TABLE t (id bigint, day text)")
+    return warehouse
+
+
+def rows(*ids: int, day: str = "monday") -> list[dict[str, Any]]:
+    return [{"id": number, "day": day} for number in ids]
+
+
+def ids(warehouse: Warehouse) -> list[int]:
+    return [number for (number,) in warehouse.execute("SELECT id FROM t ORDER BY id")]
+
+
+def test_eight_runs_at_once_each_tried_by_two_are_each_in_the_table_once(t: Warehouse, tmp_path: Path) -> None:
+    target = t.target(table="t")
+
+    def publish(number: int) -> bool:
+        run = number % 8
+        mine = rows(*range(run * 10, run * 10 + 10))
+        return bool(t.publish(target, tmp_path / str(number), mine, run=f"run-{run}")["changed"])
+
+    with ThreadPoolExecutor(16) as pool:
+        changed = [each.result(_PATIENCE) for each in [pool.submit(publish, number) for number in range(16)]]
+    assert (ids(t), sum(changed)) == (list(range(80)), 8)
+    assert len(t.execute("SELECT run FROM airflow_abs_runs")) == 8
+
+
+def test_eight_runs_at_once_that_overwrite_their_days_leave_each_day_once(t: Warehouse, tmp_path: Path) -> None:
+    def publish(number: int) -> None:
+        target = t.target(table="t", mode="overwrite", where=f"day = 'd{number}'")
+        t.publish(target, tmp_path / str(number), rows(number, day=f"d{number}"), run=f"run-{number}")
+
+    t.execute("INSERT INTO t SELECT 100 + i, 'd' || i FROM generate_series(0, 8) AS i")
+    with ThreadPoolExecutor(8) as pool:
+        for each in [pool.submit(publish, number) for number in range(8)]:
+            each.result(_PATIENCE)
+    assert ids(t) == [*range(8), 108]
+
+
+def test_a_condition_is_overwritten_and_nothing_beyond_it(t: Warehouse, tmp_path: Path) -> None:
+    every, monday = t.target(table="t"), t.target(table="t", mode="overwrite", where="day = 'monday'")
+    t.publish(every, tmp_path, [*rows(1), *rows(2, day="sunday")], run="first")
+    told = t.publish(monday, tmp_path, rows(3), run="second")
+    assert (ids(t), told["replaced"]) == ([2, 3], ("dag/first/job/t",))
+    t.publish(monday, tmp_path, rows(4), run="second")  # cleared
+    assert ids(t) == [2, 4]
+    # of the first run a row is left, and its ledger says so: published again, it has something to do
+    assert t.publish(every, tmp_path, [*rows(1), *rows(2, day="sunday")], run="first")["changed"] is True
+    assert ids(t) == [1, 2, 4]
+
+
+def test_rows_outside_the_condition_are_refused(t: Warehouse, tmp_path: Path) -> None:
+    monday = t.target(table="t", mode="overwrite", where="day = 'monday'")
+    strange = [*rows(1), *rows(2, day="sunday"), {"id": 3, "day": None}]
+    with pytest.raises(TableError, match=r"warehouse\.t: 2 of the run's 3 rows do not meet where=\"day = 'monday'\""):
+        t.publish(monday, tmp_path, strange)
+    assert ids(t) == []
+
+
+def test_rows_of_a_cleared_run_that_others_changed_cannot_be_taken_back(t: Warehouse, tmp_path: Path) -> None:
+    target = t.target(table="t")
+    t.publish(target, tmp_path, rows(1, 2))
+    t.execute("UPDATE t SET day = 'changed' WHERE id = 2")
+    with pytest.raises(TableError, match=r"warehouse\.t: this run published 2 rows, of which 1 are as they were, so"):
+        t.publish(target, tmp_path, rows(3))
+    assert ids(t) == [1, 2]
+
+
+def test_rows_are_known_after_the_table_was_vacuumed_and_rewritten(t: Warehouse, tmp_path: Path) -> None:
+    target = t.target(table="t")
+    t.publish(target, tmp_path, rows(1, 2), run="first")
+    t.publish(target, tmp_path, rows(3), run="second")
+    for statement in ("VACUUM FREEZE t", "VACUUM FULL t", "ALTER TABLE t ADD COLUMN filled int DEFAULT 7"):
+        t.execute(statement)
+    target = t.target(table="t", columns=["id", "day"])
+    t.publish(target, tmp_path, rows(4), run="first")
+    assert t.execute("SELECT id, filled FROM t ORDER BY id") == [(3, 7), (4, 7)]
+
+
+def test_what_another_transaction_is_about_to_write_is_waited_for_and_not_overwritten_unseen(
+    t: Warehouse, tmp_path: Path
+) -> None:
+    target = t.target(table="t", mode="overwrite")
+    other = t.open()
+    with other.cursor() as cursor:
+        cursor.execute("INSERT INTO t VALUES (9, 'other')")
+
+    def at(step: str) -> None:
+        if step == "staged":
+            other.commit()
+
+    with pytest.raises(CommitConflictError, match=r"warehouse\.t: others committed 1 rows while this run was about to"):
+        t.publish(target, tmp_path, rows(1), on_step=at)
+    other.close()
+    assert ids(t) == [9]
+
+
+def test_updates_of_what_is_overwritten_make_it_look_again_and_then_give_way(t: Warehouse, tmp_path: Path) -> None:
+    t.execute("INSERT INTO t VALUES (1, 'monday')")
+    target = t.target(table="t", mode="overwrite")
+
+    def at(step: str) -> None:
+        if step == "staged":
+            t.execute("UPDATE t SET day = day || '!'")
+
+    with pytest.raises(
+        CommitConflictError, match=r"others changed the same rows while this run .*, 10 times: could no"
+    ):
+        t.publish(target, tmp_path, rows(2), on_step=at)
+    assert t.execute("SELECT * FROM t") == [(1, "monday" + "!" * 10)]
+
+
+def test_a_reader_sees_the_old_rows_until_the_new_ones_are_there(t: Warehouse, tmp_path: Path) -> None:
+    t.execute("INSERT INTO t VALUES (1, 'old')")
+    seen: dict[str, list[int]] = {}
+    t.publish(t.target(table="t", mode="overwrite"), tmp_path, rows(2, 3), on_step=lambda s: seen.update({s: ids(t)}))
+    assert seen == {"staged": [1], "ready": [1], "committed": [2, 3]}
+
+
+def test_what_the_server_refuses_is_told_and_nothing_is_published(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.execute("CREATE TABLE t (id bigint PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, day text NOT NULL)")
+    target = warehouse.target(table="t")
+    for wrong, message in ((rows(1, 1), "duplicate key value"), ([{"id": 1, "day": None}], "null value in column")):
+        with pytest.raises(TableError, match=rf"warehouse\.t: cannot be published to: {message} .*; nothing was publi"):
+            warehouse.publish(target, tmp_path, wrong if wrong[0]["day"] else pa.Table.from_pylist(wrong, SCHEMA))
+        assert ids(warehouse) == []
+
+
+SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
+
+
+def test_a_trigger_that_drops_rows_is_refused(t: Warehouse, tmp_path: Path) -> None:
+    t.execute("CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+    t.execute("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW WHEN (NEW.id = 2) EXECUTE FUNCTION f()")
+    with pytest.raises(TableError, match=r"warehouse\.t: took 1 of 2 rows, as a trigger or rule of its own changes"):
+        t.publish(t.target(table="t"), tmp_path, rows(1, 2))
+    assert ids(t) == []
+
+
+def test_a_table_that_was_made_anew_is_refused(t: Warehouse, tmp_path: Path) -> None:
+    target = t.target(table="t")
+    t.publish(target, tmp_path, rows(1))
+    t.execute("DROP TABLE t; CREATE TABLE t (id bigint, day text)")
+    with pytest.raises(TableError, match=r"warehouse\.t: is another table than the one that was planned"):
+        t.publish(target, tmp_path, rows(1))
+    with pytest.raises(TableError, match=r"warehouse\.t: this run published to an earlier table of this name"):
+        t.publish(t.target(table="t"), tmp_path, rows(1))
+
+
+def test_a_connection_that_is_lost_before_the_commit_leaves_nothing_and_no_password(
+    t: Warehouse, tmp_path: Path
+) -> None:
+    def at(step: str) -> None:
+        if step == "ready":
+            t.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'airflow_abs'")
+
+    target = t.target(table="t")
+    with pytest.raises(TableError, match=r"warehouse\.t: .*; whether this run is published is not known") as lost:
+        t.publish(target, tmp_path, rows(1), on_step=at)
+    assert PASSWORD not in str(lost.value)
+    assert ids(t) == []
+    assert t.publish(target, tmp_path, rows(1))["changed"] is True
+
+
+def test_what_a_sink_cannot_be_told_is_refused(t: Warehouse) -> None:
+    t.execute("CREATE VIEW v AS SELECT * FROM t")
+    refusals: list[tuple[dict[str, Any], str]] = [
+        ({"query": "SELECT 1"}, r"warehouse\.query: query= and as_text= choose what a source reads"),
+        (
+            {"table": "t", "where": "id = 1"},
+            r"warehouse\.t: query= and as_text= choose what a source reads, and where=",
+        ),
+        ({"table": "v"}, r"warehouse\.v: is no table; expected one, and no view"),
+        ({"table": "t", "mode": "overwrite", "where": "b = 1"}, r'asked for its columns: column "b" does not exist'),
+    ]
+    for declared, message in refusals:
+        with pytest.raises(TableError, match=message):
+            t.target(**declared)
+
+
+def test_a_partitioned_table_is_published_to(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.execute("CREATE TABLE t (id bigint, day text) PARTITION BY LIST (day)")
+    warehouse.execute("CREATE TABLE t1 PARTITION OF t FOR VALUES IN ('monday'); CREATE TABLE t2 PARTITION OF t DEFAULT")
+    target = warehouse.target(table="t")
+    warehouse.publish(target, tmp_path, [*rows(1), *rows(2, day="sunday")], run="first")
+    warehouse.publish(target, tmp_path, rows(3), run="second")
+    warehouse.publish(target, tmp_path, [*rows(4), *rows(5, day="sunday")], run="first")
+    assert ids(warehouse) == [3, 4, 5]
+    told = warehouse.publish(warehouse.target(table="t", mode="overwrite"), tmp_path, rows(6), run="third")
+    assert (ids(warehouse), told["replaced"]) == ([6], ("dag/second/job/t", "dag/first/job/t"))
+
+
+def test_generated_columns_are_left_out_and_others_get_their_defaults(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.execute(
+        "CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY, a int, b int GENERATED ALWAYS AS (a * 2) STORED, "
+        "c jsonb, d int[], e uuid, f bytea, g timestamp, h timestamptz, i numeric DEFAULT 1.5)"
+    )
+    target = warehouse.target(table="t")
+    assert '"i", "type": "string"' in target.schema
+    target = warehouse.target(table="t", columns=["a", "c", "d", "e", "f", "g", "h"])
+    row = {"a": 1, "c": '{"x": 1}', "d": "{1,2}", "e": "00000000-0000-0000-0000-00000000002a", "f": b"\x00\xff"}
+    table = pa.Table.from_pylist([row | {"g": 0, "h": 0}]).to_pydict()
+    times = {"g": pa.array([0], pa.timestamp("us")), "h": pa.array([0], pa.timestamp("us", "UTC"))}
+    warehouse.publish(target, tmp_path, pa.table(table | times))
+    found = warehouse.execute(
+        "SELECT id, a, b, c ->> 'x', d, e::text, f::text, g::text, h AT TIME ZONE 'UTC' = g, i::text FROM t"
+    )
+    epoch = "1970-01-01 00:00:00"
+    assert found == [(1, 1, 2, "1", [1, 2], row["e"], "\\x00ff", epoch, True, "1.5")]
