@@ -1,4 +1,4 @@
-"""The examples of docs/how-it-decides.md print what the page says."""
+"""The examples of docs/how-it-decides.md, and of what docs/benchmarks.md says of the rule, print what the page says."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ CORE = ROOT / "airflow_abs" / "core"
 VECTORS = ROOT / "tests" / "conformance" / "vectors"
 PAGE = (ROOT / "docs" / "how-it-decides.md").read_text()
 FLINKS = PAGE.split("## What is Flink's")[1].split("\n## ")[0]
-EXAMPLES = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", PAGE, flags=re.DOTALL)
+BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text()
+EXAMPLE = re.compile(r"```python\n(.*?)```\s*```text\n(.*?)```", flags=re.DOTALL)
+EXAMPLES = [example for page in (PAGE, BENCHMARKS) for example in EXAMPLE.findall(page)]
 
 
-@pytest.mark.parametrize("example", range(4))
-def test_an_example_prints_what_the_page_says(example: int) -> None:
-    code, printed = EXAMPLES[example]
+@pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=range(len(EXAMPLES)))
+def test_an_example_prints_what_the_page_says(code: str, printed: str) -> None:
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        exec(compile(code, "docs/how-it-decides.md", "exec"), {})  # noqa: S102
+        exec(compile(code, "example", "exec"), {})  # noqa: S102
     assert output.getvalue() == printed
 
 
 def test_every_example_is_run() -> None:
-    assert len(EXAMPLES) == PAGE.count("```python") == 5
+    assert len(EXAMPLES) == PAGE.count("```python") + BENCHMARKS.count("```python") == 6
 
 
 def test_the_numbers_in_the_text_are_right() -> None:
