@@ -99,19 +99,21 @@ class RunningDag:
     def _await_processes(self, of_run: bool) -> list[int]:
         """Between two tasks a machine that dies takes nothing with it: wait for the next one. None after the end of
         the run, or of its last step if that is what is to fail."""
+        deadline = time.monotonic() + _MOST_SECONDS
         while not self._has_ended(of_run):
             if found := self._task_processes():
                 return found
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no task of {self.dag_id} ran in {_MOST_SECONDS:g} s")
             time.sleep(_LOOK_SECONDS)
         return []
 
     def _has_ended(self, of_run: bool) -> bool:
-        if of_run:
-            return self.airflow.api.run_state(self.dag_id, self.run_id) in ("success", "failed")
-        states = [
-            each for each in self.airflow.api.task_instances(self.dag_id, self.run_id) if each.task_id == self.last
-        ]
-        return bool(states) and all(each.state in ("success", "failed") for each in states)
+        api, ended = self.airflow.api, ("success", "failed")
+        if api.run_state(self.dag_id, self.run_id) in ended:
+            return True
+        states = [each.state for each in api.task_instances(self.dag_id, self.run_id) if each.task_id == self.last]
+        return not of_run and bool(states) and all(state in ended for state in states)
 
     def _task_processes(self) -> list[int]:
         """The children of the executor's workers, and all below them."""
