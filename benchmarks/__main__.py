@@ -34,6 +34,7 @@ BENCHMARKS = {
     "skew": "benchmarks.skew",
     "subtask_cost": "benchmarks.subtask_cost",
     "subtasks": "benchmarks.subtasks",
+    "table_cost": "benchmarks.table_cost",
     "table_inference": "benchmarks.table_inference",
     "target_bytes": "benchmarks.target_bytes",
     "trigger_lag": "benchmarks.trigger_lag",
