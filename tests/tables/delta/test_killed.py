@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,7 @@ from deltalake import DeltaTable as Library
 
 from airflow_abs.tables.delta.storage import TableFolder
 from tests.tables.delta.staging import create, publish, row, rows_of, stage, target_of
-
-
-class Killed(BaseException):
-    """As if the process were gone."""
-
+from tests.tables.killing import Killed, count_calls
 
 CALLS: list[tuple[Any, str]] = [
     (Library, "__init__"),
@@ -25,28 +20,6 @@ CALLS: list[tuple[Any, str]] = [
     (TableFolder, "create"),
     (TableFolder, "open"),
 ]
-
-
-def count_calls(monkeypatch: pytest.MonkeyPatch, kill_at: int, *, after: bool) -> list[str]:
-    """Every call to the log and to storage is counted; the one of this number kills, before or after it is done."""
-    made: list[str] = []
-
-    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            made.append(name)
-            if len(made) == kill_at and not after:
-                raise Killed
-            mine = len(made)
-            result = real(*arguments, **options)
-            if mine == kill_at and after:
-                raise Killed
-            return result
-
-        return call
-
-    for owner, name in CALLS:
-        monkeypatch.setattr(owner, name, counted(name, getattr(owner, name)))
-    return made
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -61,7 +34,7 @@ def test_a_run_that_is_killed_at_any_call_and_tried_again_is_in_the_table_once(
         target = target_of(table, mode)
         staged = [stage(tmp_path / f"s{kill_at}", [row(number)], "__partition_0=vnorth") for number in (2, 3)]
         with monkeypatch.context() as patch:
-            made = count_calls(patch, kill_at, after=after)
+            made = count_calls(patch, CALLS, kill_at, after=after)
             try:
                 publish(target, staged, "monday")
             except Killed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFile
 
 from tests.tables.iceberg.staging import SCHEMA, publish, row, rows_of, stage, target_of
-
-
-class Killed(BaseException):
-    """As if the process were gone."""
-
+from tests.tables.killing import Killed, count_calls
 
 CALLS: list[tuple[Any, str]] = [
     (SqlCatalog, "load_table"),
@@ -25,28 +20,6 @@ CALLS: list[tuple[Any, str]] = [
     (PyArrowFile, "create"),
     (PyArrowFile, "open"),
 ]
-
-
-def count_calls(monkeypatch: pytest.MonkeyPatch, kill_at: int, *, after: bool) -> list[str]:
-    """Every call to the catalog and to storage is counted; the one of this number kills, before or after it is done."""
-    made: list[str] = []
-
-    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            made.append(name)
-            if len(made) == kill_at and not after:
-                raise Killed
-            mine = len(made)
-            result = real(*arguments, **options)
-            if mine == kill_at and after:
-                raise Killed
-            return result
-
-        return call
-
-    for owner, name in CALLS:
-        monkeypatch.setattr(owner, name, counted(name, getattr(owner, name)))
-    return made
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -62,7 +35,7 @@ def test_a_run_that_is_killed_at_any_call_and_tried_again_is_in_the_table_once(
         target = replace(target_of(table, mode), table=f"lake.{name}")
         staged = [stage(tmp_path / name, table, [row(2)]), stage(tmp_path / name, table, [row(3)])]
         with monkeypatch.context() as patch:
-            made = count_calls(patch, kill_at, after=after)
+            made = count_calls(patch, CALLS, kill_at, after=after)
             try:
                 publish(properties, target, staged, "monday")
             except Killed:
