@@ -52,7 +52,7 @@ test-spark-versions: $(READY) java ## our client and servers of other releases o
 
 test-client: $(READY) java ## the same with pyspark-client alone, in build/client; only the server has the whole of Spark
 	$(BIN)/python -m testbed.environments client
-	AIRFLOW_ABS_SERVER_PYTHON=$(BIN)/python build/client/bin/pytest $(SERVER_TESTS) $(TEST_ARGS)
+	AIRFLOW_ABS_SERVER_PYTHON=$(BIN)/python build/client/bin/pytest $(SERVER_TESTS) --ignore tests/spark/proof/test_operators.py $(TEST_ARGS)
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -33,3 +33,10 @@ def test_what_cannot_be_installed_is_what_the_requirements_refuse() -> None:
     assert refused == [["before 3.3", "any", "any"], ["any", f"other than {LOCKED['pyspark']}", "any"]]
     assert {"apache-airflow>=3.3", f"pyspark=={LOCKED['pyspark']}"} <= set(PROJECT["dependencies"])
     assert PROJECT["requires-python"] == ">=3.11"
+
+
+def test_the_packages_named_for_a_host_without_the_whole_of_spark_are_the_requirements_but_one() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    named = re.findall(r"'([^']+)'", page.split("### Without the whole of Spark")[1].split("```")[1])
+    assert sorted([*named, f"pyspark=={LOCKED['pyspark']}"]) == sorted(PROJECT["dependencies"])
+    assert PROJECT["optional-dependencies"]["embedded"] == [f"pyspark=={LOCKED['pyspark']}"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +13,16 @@ from airflow_abs.spark.connect.protocol import PysparkMissingError, client_versi
 
 
 def run_fresh(code: str) -> str:
-    """What a new Python prints, in which every warning is an error."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
+    """What a new Python prints, in which every warning is an error.
+
+    A file, not `-c`: pyspark takes a main module without one for a doctest, and asks for the whole of Spark.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "script.py"
+        script.write_text(code)
+        done = subprocess.run(
+            [sys.executable, "-W", "error", script], capture_output=True, text=True, timeout=60, check=False
+        )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
