@@ -15,7 +15,9 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import SOURCE, Files
+from airflow_abs.exchange.sources.pruned_by import VertexColumn
 from airflow_abs.operators.ordering import OrderedVertex
+from airflow_abs.operators.pruning_edges import pruning_edges
 from airflow_abs.spark.transforms.functions import name_of
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import LandedSource, TableSource
@@ -152,6 +154,10 @@ class AdaptiveSparkOperator(OrderedVertex):
         """Subtask i reads what subtask i wrote: both vertices run in one Spark plan."""
         return Edge(self, Partitioning.FORWARD, (), pipelined=True)
 
+    def column(self, name: str) -> VertexColumn:
+        """The values of a column of its output: what the source of another vertex is pruned by."""
+        return VertexColumn(self.task_id, name)
+
     def to_vertex(self) -> JobVertex:
         return JobVertex(
             self.task_id,
@@ -163,12 +169,13 @@ class AdaptiveSparkOperator(OrderedVertex):
         )
 
     def to_edges(self) -> list[JobEdge]:
-        return [
+        edges = [
             JobEdge(
                 edge.producer.task_id, self.task_id, name, edge.partitioning, edge.keys, edge.pipelined, edge.durable
             )
             for name, edge in self.inputs.items()
         ]
+        return edges + pruning_edges(self.task_id, self.source, self.sink)
 
     def _check_inputs(self) -> None:
         for name, edge in self.inputs.items():

@@ -158,7 +158,8 @@ def _store_pinned_files(folder: JobFolder, graph: JobGraph, programs: Mapping[st
     """What was fixed of tables and incremental sources, for the `decide` of the region that reads it."""
     for vertex, program in programs.items():
         if isinstance(program.source, (Pin, NewFiles)):
-            write_pinned_files(folder, graph.region_of(vertex).name, vertex, program.source.files)
+            spans = program.source.spans if isinstance(program.source, Pin) else None
+            write_pinned_files(folder, graph.region_of(vertex).name, vertex, program.source.files, spans)
 
 
 def _find_unrepeatable(compiled: Mapping[str, CompiledVertex]) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import Constant, PinnedTable
+from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import connection_of, for_hadoop, with_authority, without_connection
 from airflow_abs.tables.sink import Published, RunFiles
-from airflow_abs.tables.source import InferenceContext, Inferred, Pin
+from airflow_abs.tables.source import InferenceContext, Inferred, Pin, spans_by_column
 from airflow_abs.tables.table_arguments import check_sink, installed, read_number, refuse_source_arguments
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class DeltaTable:
         where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
             columns with literals, in the grammar of `IcebergTable`. Files that cannot hold such rows are not read;
             templated; for sources.
+        prune: by column another vertex's column, such as ``{"sold_date": dates.column("d")}``: rows whose value is not
+            among those are not read, nor are files that hold no such rows; for sources.
         mode: append, overwrite (the table then holds this run's rows alone) or overwrite_partitions (only those
             partitions that the run writes); for sinks.
         sort_by: columns by which the rows of each file are sorted; for sinks.
@@ -52,12 +55,14 @@ class DeltaTable:
     mode: TableMode = "append"
     sort_by: tuple[str, ...] = ()
     files: int | None = None
+    prune: Mapping[str, VertexColumn] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.path:
             raise ValueError("DeltaTable: the path is empty; give the folder that _delta_log is in")
         sort_by = check_sink(f"DeltaTable({self.path!r})", self.mode, self.sort_by, self.files)
         object.__setattr__(self, "sort_by", sort_by)
+        object.__setattr__(self, "prune", check_prune(f"DeltaTable({self.path!r})", self.prune))
         try:
             if isinstance(self.path, str):  # an XCom has a path only in the run
                 with_authority(self.path)
@@ -83,11 +88,12 @@ class DeltaTable:
             version, options = self._version(), _options(self.path, connect)
             table = load_table(self.path, options, version)
             sizes = TableFolder(self.path, options).sizes if version is not None else None
-            content = read_version(self.path, table, where=self.where, sizes=sizes)
+            content = read_version(self.path, table, where=self.where, sizes=sizes, prune=list(self.prune))
         return Pin(
             schema=content.columns.schema,
             pinned=_describe(content),
             files=tuple(SourceFile(self._uri(file), file.bytes, constants=file.partition) for file in content.files),
+            spans=spans_by_column(self.prune, [file.spans for file in content.files]),
         )
 
     async def infer(self, context: InferenceContext) -> Inferred:

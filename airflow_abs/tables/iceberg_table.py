@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
+from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import for_hadoop
 from airflow_abs.tables.sink import Published, RunFiles
-from airflow_abs.tables.source import InferenceContext, Inferred, Pin
+from airflow_abs.tables.source import InferenceContext, Inferred, Pin, spans_by_column
 from airflow_abs.tables.table_arguments import check_sink, installed, read_number, refuse_source_arguments
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class IcebergTable:
         where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
             columns with literals, in pyiceberg's grammar (``"my column"`` is a column, ``LIKE`` takes a prefix such as
             ``'no%'``). Files that cannot hold such rows are not read; templated; for sources.
+        prune: by column another vertex's column, such as ``{"sold_date": dates.column("d")}``: rows whose value is not
+            among those are not read, nor are files that hold no such rows; for sources.
         mode: append, overwrite (the table then holds this run's rows alone) or overwrite_partitions (only those
             partitions that the run writes); for sinks.
         sort_by: columns by which the rows of each file are sorted; for sinks.
@@ -58,6 +61,7 @@ class IcebergTable:
     mode: TableMode = "append"
     sort_by: tuple[str, ...] = ()
     files: int | None = None
+    prune: Mapping[str, VertexColumn] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.table, str) and "{{" not in self.table and len(self.table.split(".")) < _LEAST_PARTS:
@@ -67,6 +71,7 @@ class IcebergTable:
             )
         sort_by = check_sink(f"IcebergTable({self.table!r})", self.mode, self.sort_by, self.files)
         object.__setattr__(self, "sort_by", sort_by)
+        object.__setattr__(self, "prune", check_prune(f"IcebergTable({self.table!r})", self.prune))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -82,11 +87,18 @@ class IcebergTable:
         """
         with installed(self.table, "iceberg"):
             from airflow_abs.tables.iceberg.snapshot import read_snapshot
-        content = read_snapshot(self.table, self._load(connect), snapshot_id=self._snapshot_id(), where=self.where)
+        content = read_snapshot(
+            self.table,
+            self._load(connect),
+            snapshot_id=self._snapshot_id(),
+            where=self.where,
+            prune=list(self.prune),
+        )
         return Pin(
             schema=content.columns.schema,
             pinned=_describe(content),
             files=tuple(SourceFile(for_hadoop(file.path), file.bytes) for file in content.files),
+            spans=spans_by_column(self.prune, [file.spans for file in content.files]),
         )
 
     async def infer(self, context: InferenceContext) -> Inferred:

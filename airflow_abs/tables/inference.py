@@ -17,6 +17,7 @@ from time import monotonic
 from airflow_abs.core.decide.parallelism import Bounds
 from airflow_abs.core.decide.sources import size_splits
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.pruning.pruning import Producers
 from airflow_abs.exchange.records.deciding import list_sources
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, region_options
 from airflow_abs.exchange.sources.listing import SourceFile
@@ -53,33 +54,34 @@ class SourceInference:
     connect: Callable[[str], Mapping[str, str]]
     declared: Collection[str]
 
-    def __call__(self, region: PlannedRegion) -> dict[str, ListedSource]:
-        """Ask all of a region's tables at once.
+    def __call__(self, region: PlannedRegion, wrote: Producers) -> dict[str, ListedSource]:
+        """Ask all of a region's tables at once, about the files that are left by what other regions `wrote`.
 
         Raises:
             ExchangeError: see `list_sources`.
             TableError: a table's kind is none that the DAG declares, or cannot be loaded; an answer has a file that
                 `plan` did not fix, or one twice.
         """
-        listed = list_sources(self.folder, self.open_path, region)
+        listed = list_sources(self.folder, self.open_path, region, wrote)
         tables = {source.name: source.table for source in region.sources if source.table and source.table.declared}
         until = monotonic() + self._timeout
-        asked = {name: self._ask(region, table, listed[name].files) for name, table in tables.items()}
+        asked = {name: self._ask(region, table, listed[name]) for name, table in tables.items()}
         for name, answer in asked.items():
-            listed[name] = self._take(name, tables[name], listed[name].files, answer, until)
+            listed[name] = self._take(name, tables[name], listed[name], answer, until)
         return listed
 
-    def _ask(self, region: PlannedRegion, table: PinnedTable, files: Sequence[SourceFile]) -> Future[Inferred]:
+    def _ask(self, region: PlannedRegion, table: PinnedTable, listed: ListedSource) -> Future[Inferred]:
         check_declared(table.table, table.declared["kind"], self.declared)
         options, interval = region_options(self.plan, region), self.plan.options.get("data_interval")
         context = InferenceContext(
             pinned=table,
-            files=files,
+            files=listed.files,
             connect=self.connect,
             bounds=Bounds(options.min_parallelism, options.max_parallelism),
             target_bytes=options.target_bytes,
             slots=options.slots,
             data_interval=(interval[0], interval[1]) if interval else None,
+            values=listed.values,
         )
         return ask(read_declared(table.declared), context, self._timeout)
 
@@ -88,23 +90,24 @@ class SourceInference:
         return float(self.plan.options.get("inference_timeout", _TIMEOUT))
 
     def _take(
-        self, name: str, table: PinnedTable, fixed: Sequence[SourceFile], answer: Future[Inferred], until: float
+        self, name: str, table: PinnedTable, listed: ListedSource, answer: Future[Inferred], until: float
     ) -> ListedSource:
         """The answer, or what there is instead of one, with a sentence that says which."""
-        notes, files = [], fixed
+        notes, files = [], listed.files
         try:
             inferred = answer.result(max(0.0, until - monotonic()))
         except Exception as error:
             notes.append(_describe(error, self._timeout))
             log.warning("source %s (%s): %s; what plan fixed of it is read", name, table.label, notes[0])
         else:
-            files = _among(table, fixed, inferred.files)
+            files = _among(table, listed.files, inferred.files)
             notes += [inferred.reason] if inferred.reason else []
         sizes, size_from, what = size_splits([file.bytes for file in files], self.plan.usual.get(vertex_of(name)))
         if size_from != "source":
             files = [replace(file, bytes=size) for file, size in zip(files, sizes, strict=True)]
             notes = [*(notes or ["it does not know its size"]), what]
-        return ListedSource(files, size_from=size_from, note=", ".join(notes) or None)
+        notes = [listed.note, *notes] if listed.note else notes
+        return replace(listed, files=files, size_from=size_from, note=", ".join(notes) or None)
 
 
 def ask(source: TableSource, context: InferenceContext, timeout: float) -> Future[Inferred]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from airflow_abs.core.decide.parallelism import Bounds
+from airflow_abs.core.pruning.value_ranges import Span
 from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
@@ -24,11 +25,21 @@ class Pin:
         pinned: what is recorded of it.
         files: the files that are read, in the order in which they are numbered as splits; of 0 bytes each if nobody
             knows how large they are.
+        spans: by column that the source is pruned by, its least and greatest value in each of the files, as
+            `comparable` makes them; None where they are not known, empty where it is NULL in all rows.
     """
 
     schema: str
     pinned: PinnedTable
     files: tuple[SourceFile, ...]
+    spans: Mapping[str, Sequence[Span | None]] = field(default_factory=dict)
+
+
+def spans_by_column(
+    columns: Iterable[str], of_files: Sequence[Sequence[Span | None]]
+) -> dict[str, Sequence[Span | None]]:
+    """`Pin.spans` from those of each file, in the order of the columns."""
+    return {column: [spans[number] for spans in of_files] for number, column in enumerate(columns)}
 
 
 @dataclass(frozen=True, slots=True)

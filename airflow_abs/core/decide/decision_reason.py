@@ -49,6 +49,11 @@ def say_inferred(reason: str, inputs: Mapping[str, str | None]) -> str:
     return "; ".join([reason, *(f"{name} by {how}" for name, how in inputs.items() if how is not None)])
 
 
+def say_notes(reason: str, sources: Mapping[str, str | None]) -> str:
+    """Add what is to be said of sources, by name, to a rule's own words."""
+    return "; ".join([reason, *(f"{name}: {note}" for name, note in sources.items() if note is not None)])
+
+
 def _describe_hot(parts: Sequence[HotPart]) -> str:
     return f"subpartition {parts[0].subpartition} of {parts[0].input} is hot and shared by {len(parts)}"
 

@@ -6,12 +6,12 @@ Bytes in, ranges and reasons out. The decision is a value: it can be printed, st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 from airflow_abs.core.decide.decision import Clamp, Decision
-from airflow_abs.core.decide.decision_reason import complete_reason, say_inferred
+from airflow_abs.core.decide.decision_reason import complete_reason, say_inferred, say_notes
 from airflow_abs.core.decide.file_ranges import deal_out_files, from_cuts, to_cuts
 from airflow_abs.core.decide.hot_subpartitions import HotPart, split_hot_subpartitions
 from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes, split_by_count
@@ -212,7 +212,7 @@ def decide_region(
     files = known.files
     subtasks = _assign(known, files, reads or [(None, 0, None)] * verdict.parallelism)
     reason = complete_reason(
-        verdict,
+        replace(verdict, reason=say_notes(verdict.reason, {source.name: source.note for source in known.sources})),
         sizes,
         files,
         {source.name: source.split_bytes for source in known.sources},

@@ -177,14 +177,13 @@ def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: Region
     unknown = sum(len(source.split_bytes) for source in inputs.sources if source.size_from == "default")
     split_bytes = sum(source.bytes for source in inputs.sources)
     files = list(chain.from_iterable(inputs.files.values()))
-    notes = "".join(f"; {source.name}: {source.note}" for source in inputs.sources if source.note)
     if not inputs.partitioned and not files and not splits and inputs.broadcast_bytes:
-        return f"only broadcast inputs ({format_bytes(inputs.broadcast_bytes)}, read whole by every subtask){notes}"
+        return f"only broadcast inputs ({format_bytes(inputs.broadcast_bytes)}, read whole by every subtask)"
     pruned = "".join(
         f" ({read} of {format_count(known, 'partition')} read)" for read, known in _partitions_read(inputs)
     )
     if not partitioned_bytes and not sum(files) and not split_bytes and not unknown:
-        return f"no input bytes{pruned}{notes}"
+        return f"no input bytes{pruned}"
     parts = [format_bytes(partitioned_bytes)] if partitioned_bytes else []
     if sum(files):
         parts.append(f"{format_bytes(sum(files))} in {format_count(count_filled(files), 'file')}")
@@ -192,7 +191,7 @@ def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: Region
         parts.append(f"{format_bytes(split_bytes)} in {format_count(splits, 'split')}{pruned}")
     if unknown:
         parts.append(f"{format_count(unknown, 'split')} of unknown size")
-    return f"{' and '.join(parts)} at a target of {format_bytes(options.target_bytes)}{notes}"
+    return f"{' and '.join(parts)} at a target of {format_bytes(options.target_bytes)}"
 
 
 def _partitions_read(inputs: RegionInputs) -> list[tuple[int, int]]:

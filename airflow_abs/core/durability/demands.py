@@ -44,6 +44,12 @@ def check_kept_inside(graph: JobGraph, declared: DeclaredDemands) -> None:
     """
     demands = find_declared(graph, declared)
     for edge in graph.edges:
+        if edge.prunes and not graph.crosses_regions(edge):
+            raise JobGraphError(
+                f"vertex {edge.consumer!r}: its source is pruned by {edge.producer}.{edge.prunes[1]}, and both run as "
+                f"one region, so that the values are not there before; make the edges between {edge.producer} and "
+                f"{edge.consumer} blocking, or prune by another vertex"
+            )
         if edge.durable is not None and not graph.crosses_regions(edge):
             raise JobGraphError(
                 f"{edge}: durable={edge.durable} has no meaning, both vertices are one region and its rows stay inside "
@@ -67,7 +73,9 @@ def _declared(graph: JobGraph, region: Region, declared: DeclaredDemands) -> Ite
         if vertex in declared.ordered:
             yield f"another task comes after {vertex}"
     for edge in _outputs(graph, region):
-        if edge.durable:
+        if edge.prunes:
+            yield f"the source of {edge.consumer} is pruned by its values"
+        elif edge.durable:
             yield f"durable=True on the edge to {edge.consumer}"
 
 

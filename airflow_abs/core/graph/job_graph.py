@@ -47,7 +47,8 @@ class JobEdge:
     """One input of a vertex. `keys` belong to hash edges; a forward edge is always pipelined.
 
     `durable` is what the author asks for: rows that are written, or stay inside Spark; None for what the day gives.
-    `inferred` is True once `plan` has found out how rows are distributed; the author only named the producer.
+    `inferred` is True once `plan` has found out how rows are distributed; the author only named the producer. `prunes`
+    is a column of the consumer's source, which is read only where it has a value of a column of the producer's rows.
     """
 
     producer: str
@@ -58,6 +59,7 @@ class JobEdge:
     pipelined: bool = False
     durable: bool | None = None
     inferred: bool = False
+    prunes: tuple[str, str] | None = None
 
     @property
     def must_be_pipelined(self) -> bool:

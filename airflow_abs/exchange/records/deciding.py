@@ -8,6 +8,7 @@ from typing import Any
 from airflow_abs.core.decide.region_decision import decide_region
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.pruning.pruning import Producers, prune_source
 from airflow_abs.exchange.records.decisions import StoredDecision, blocking_input
 from airflow_abs.exchange.records.manifest_index import write_index
 from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, region_options
@@ -21,7 +22,7 @@ from airflow_abs.exchange.storage.whole_files import write_json
 SubtaskReport = Mapping[str, Any]
 """What a subtask pushes as XCom: its index, and for each result the bytes per subpartition (per file for rescale)."""
 
-ListSources = Callable[[PlannedRegion], Mapping[str, ListedSource]]
+ListSources = Callable[[PlannedRegion, Producers], Mapping[str, ListedSource]]
 """From a region to what its sources hold today, by name: `list_sources`, or what asks tables besides."""
 
 
@@ -48,7 +49,9 @@ def decide_and_store(
     """
     planned = plan.region(region)
     ordered = {name: _in_order(region, name, found) for name, found in reports.items()}
-    listed = sources(planned)
+    producers = {name: len(found) for name, found in ordered.items()}
+    decisions = {name: _one_decision(region, name, found) for name, found in ordered.items()}
+    listed = sources(planned, Producers(folder, producers, decisions))
     inputs = [blocking_input(entry, _bytes_by_partition(entry, ordered[entry.region])) for entry in planned.inputs]
     decision = decide_region(
         region,
@@ -60,8 +63,8 @@ def decide_and_store(
         plan=plan.id,
         decision=decision,
         files={name: each.files for name, each in listed.items()},
-        producers={name: len(found) for name, found in ordered.items()},
-        producer_decisions={name: _one_decision(region, name, found) for name, found in ordered.items()},
+        producers=producers,
+        producer_decisions=decisions,
         measured={entry.name: entry.bytes_by_subpartition() for entry in inputs},
         measured_by_producer={
             entry.name: entry.bytes_by_partition
@@ -77,6 +80,7 @@ def decide_and_store(
         partitions_read={name: each.partitions_read for name, each in listed.items() if each.partitions_read},
         notes={name: each.note for name, each in listed.items() if each.note},
         guessed={name: each.size_from for name, each in listed.items() if each.size_from != "source"},
+        pruning={name: each.values for name, each in listed.items() if each.values},
     )
     write_index(folder, region, stored.producers)
     write_slices(folder, region, cut_slices(stored))
@@ -85,14 +89,18 @@ def decide_and_store(
 
 
 def list_sources(
-    folder: JobFolder, open_path: Callable[[str], ExchangePath], region: PlannedRegion
+    folder: JobFolder, open_path: Callable[[str], ExchangePath], region: PlannedRegion, wrote: Producers
 ) -> dict[str, ListedSource]:
-    """What a region's sources hold, by name: files as they are now, of tables what `plan` has fixed.
+    """What a region's sources hold, by name: files as they are now, of tables what `plan` has fixed; without what the
+    values leave out that other regions `wrote`.
 
     Raises:
         ExchangeError: see `list_source`.
     """
-    return {source.name: _list(folder, region.name, source, open_path) for source in region.sources}
+    return {
+        source.name: prune_source(region, source, _list(folder, region.name, source, open_path), wrote)
+        for source in region.sources
+    }
 
 
 def _list(

@@ -37,7 +37,8 @@ class StoredDecision:
     the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
     seconds; None if nobody knows. `partitions_read` are, by source of which some were left out, how many of how many;
     `notes` are what the reason says of a source besides. `guessed` says of sources that did not tell their sizes who
-    did.
+    did. `pruning` are, by source and column, the values that rows must have, as ranges: only files that may hold such
+    are among the `files`.
     """
 
     plan: str
@@ -52,6 +53,7 @@ class StoredDecision:
     partitions_read: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     guessed: Mapping[str, SizeFrom] = field(default_factory=dict)
+    pruning: Mapping[str, Mapping[str, Sequence[tuple[int | str, int | str]]]] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -98,6 +100,7 @@ class StoredDecision:
             **{name: {key: list(of) for key, of in found.items()} for name, found in rare if found},
             **({"notes": dict(self.notes)} if self.notes else {}),
             **({"guessed": dict(self.guessed)} if self.guessed else {}),
+            **({"pruning": msgspec.to_builtins(self.pruning)} if self.pruning else {}),
         }
 
     def as_measured(self, planned: PlannedInput) -> BlockingInput:
@@ -158,6 +161,7 @@ class StoredDecision:
             partitions_read=fields.partitions_read,
             notes=fields.notes,
             guessed=fields.guessed,
+            pruning=fields.pruning,
         )
         if fields.producers.keys() != fields.producer_decisions.keys():
             found, expected = sorted(fields.producer_decisions), sorted(fields.producers)
@@ -183,6 +187,7 @@ class _Fields:
     constants: dict[str, list[tuple[str | None, ...]]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     guessed: dict[str, SizeFrom] = field(default_factory=dict)
+    pruning: dict[str, dict[str, list[tuple[int | str, int | str]]]] = field(default_factory=dict)
 
 
 def _read_core_decision(value: Mapping[str, Any], where: str) -> RegionDecision:

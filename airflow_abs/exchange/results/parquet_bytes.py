@@ -95,7 +95,7 @@ def measure_file(
     path: ExchangePath, subpartitions: int, *, column: str = SUBPARTITION_COLUMN, size: int | None = None
 ) -> MeasuredFile:
     """Measure one Parquet file; see `measure_files`."""
-    with _Opened(path, size) as file:
+    with OpenedParquet(path, size) as file:
         footer = read_footer(file)
         if subpartitions == 1:
             sizes, rows = _whole(footer)
@@ -106,7 +106,7 @@ def measure_file(
     return replace(measured, tail_bytes=len(tail), tail_crc=tail_checksum(tail))
 
 
-class _Opened:
+class OpenedParquet:
     """Opens a file for ranged reads and gives storage and format errors the file's name."""
 
     def __init__(self, path: ExchangePath, size: int | None = None) -> None:

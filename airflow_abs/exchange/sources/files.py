@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import for_hadoop, with_authority, without_connection
 
 FileFormat = Literal["parquet", "csv", "json", "orc"]
@@ -51,6 +52,8 @@ class Files:
             and vertex.
         rewritten: what becomes of a file that has another size, or another tag (time, where the storage has no tags),
             than when it was read: an ``"error"``, or ``"skip"``, which goes by its name alone; for incremental sources.
+        prune: by column another vertex's column, such as ``{"day": dates.column("d")}``: rows whose value is not among
+            those are not read, nor are partition folders of such; for sources.
 
     Raises:
         ValueError: an unknown format, mode, missing or rewritten, an empty path or one that names no place; columns
@@ -68,6 +71,7 @@ class Files:
     files: int | None = None
     incremental: bool = False
     rewritten: Rewritten = "error"
+    prune: Mapping[str, VertexColumn] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.path:
@@ -86,6 +90,7 @@ class Files:
             )
         if self.missing == "empty" and self.schema is None:
             raise ValueError(f"Files({self.path!r}): missing='empty' needs a schema; give schema='id BIGINT, ...'")
+        object.__setattr__(self, "prune", check_prune(f"Files({self.path!r})", self.prune))
         self._check_layout()
         try:
             if isinstance(self.path, str):  # an XCom has a path only in the run
@@ -142,6 +147,7 @@ class Files:
             "files": self.files,
             "incremental": self.incremental,
             "rewritten": self.rewritten,
+            "prune": {column: asdict(values) for column, values in self.prune.items()},
         }
 
     @classmethod

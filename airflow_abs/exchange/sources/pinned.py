@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from airflow_abs.core.pruning.value_ranges import Span
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import refuse
@@ -74,13 +75,26 @@ class PinnedTable:
 class _Record:
     files: list[tuple[str, int]]
     constants: list[tuple[str | None, ...]] = field(default_factory=list)
+    spans: dict[str, list[Span | None]] = field(default_factory=dict)
 
 
-def write_pinned_files(folder: JobFolder, region: str, vertex: str, files: Sequence[SourceFile]) -> None:
-    """Store what `plan` listed of the table that a vertex reads; a repetition replaces it."""
+def write_pinned_files(
+    folder: JobFolder,
+    region: str,
+    vertex: str,
+    files: Sequence[SourceFile],
+    spans: Mapping[str, Sequence[Span | None]] | None = None,
+) -> None:
+    """Store what `plan` listed of the table that a vertex reads; a repetition replaces it.
+
+    Args:
+        spans: by column that it is pruned by, what is known of it in each of the files.
+    """
     record: dict[str, Any] = {"files": [[file.path, file.bytes] for file in files]}
     if any(file.constants for file in files):
         record["constants"] = [file.constants for file in files]
+    if spans:
+        record["spans"] = {column: list(known) for column, known in spans.items()}
     write_json(folder.pinned_path(region, vertex), record)
 
 
@@ -90,6 +104,16 @@ def read_pinned_files(folder: JobFolder, region: str, vertex: str) -> list[Sourc
     Raises:
         MissingFileError, DamagedFileError: see `read_json`.
     """
+    found = _read(folder, region, vertex)
+    return with_constants(found.files, found.constants)
+
+
+def read_pinned_spans(folder: JobFolder, region: str, vertex: str) -> dict[str, list[Span | None]]:
+    """Read back what is known of columns in each file; errors as `read_pinned_files`."""
+    return _read(folder, region, vertex).spans
+
+
+def _read(folder: JobFolder, region: str, vertex: str) -> _Record:
     path = folder.pinned_path(region, vertex)
     try:
         found = msgspec.convert(read_json(path), _Record)
@@ -101,7 +125,10 @@ def read_pinned_files(folder: JobFolder, region: str, vertex: str) -> list[Sourc
         ) from error
     if found.constants and len(found.constants) != len(found.files):
         refuse(str(locate(path)), f"it has constants of {len(found.constants)} files, expected {len(found.files)}")
-    return with_constants(found.files, found.constants)
+    for column, spans in found.spans.items():
+        if len(spans) != len(found.files):
+            refuse(str(locate(path)), f"it has spans of {column!r} in {len(spans)} files, expected {len(found.files)}")
+    return found
 
 
 def with_constants(files: Sequence[tuple[str, int]], constants: Sequence[tuple[str | None, ...]]) -> list[SourceFile]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.pinned import PinnedTable
+from airflow_abs.exchange.sources.pruned_by import PrunedBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class PlannedSource:
 
     `schema` is Spark's JSON form. `left_out` are the partitions (``ds=2026-01-01/hour=3``) of files of which the
     vertex' filters let no row through. What comes after `plan` is read: only of these is it known that nothing is lost.
+    `pruned_by` is by what `decide` leaves out more.
     """
 
     name: str
@@ -34,6 +37,7 @@ class PlannedSource:
     left_out: tuple[str, ...] = ()
     table: PinnedTable | None = None
     taken: TakenFiles | None = None
+    pruned_by: tuple[PrunedBy, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -46,6 +50,10 @@ class PlannedSource:
         if self.table is not None:
             return self.table.label
         return self.files.path if self.files is not None else ""
+
+    def type_of(self, column: str) -> Any:
+        """Spark's JSON of a column's type."""
+        return next(field["type"] for field in json.loads(self.schema)["fields"] if field["name"] == column)
 
     def describe_columns(self) -> str:
         """``id integer, tags array``: names and types of its columns, in order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_abs.core.decide.region_inputs import SizeFrom, SourceInput
 from airflow_abs.exchange.errors import ExchangeError
@@ -43,12 +43,13 @@ def list_splits(files: Files, open_path: Callable[[str], ExchangePath]) -> list[
 @dataclass(frozen=True, slots=True)
 class ListedSource:
     """What is read of a source on the day; of a source in partition folders, of how many of how many. `note` and
-    `size_from` as in `SourceInput`."""
+    `size_from` as in `SourceInput`. `values` are those that rows must have, by column, as ranges."""
 
     files: Sequence[SourceFile]
     partitions_read: tuple[int, int] | None = None
     note: str | None = None
     size_from: SizeFrom = "source"
+    values: Mapping[str, Sequence[tuple[int | str, int | str]]] = field(default_factory=dict)
 
     def as_input(self, name: str) -> SourceInput:
         """What a decision needs of it."""

@@ -189,6 +189,10 @@ def _check(task_id: str, source: object, sink: object) -> None:
             f"stream {task_id!r}: its source is declared incremental, which a stream is by itself: its checkpoint says "
             "what it has read; drop it"
         )
+    if isinstance(source, Files) and source.prune:
+        raise JobGraphError(
+            f"stream {task_id!r}: its source has prune=, which names a vertex of a job; filter in the transform"
+        )
     if callable(sink):
         raise JobGraphError(
             f"stream {task_id!r}: its sink is the function {getattr(sink, '__name__', sink)}, to be called with each "

@@ -29,6 +29,7 @@ from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.declared_joins import find_splittable
 from airflow_abs.spark.compile.key_types import resolve_keys
 from airflow_abs.spark.compile.output_types import check_columns, check_types
+from airflow_abs.spark.compile.pruned_sources import keep_values
 from airflow_abs.spark.compile.source_schema import resolve_files
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.source_files import check_condition
@@ -147,7 +148,7 @@ class _VertexCompilation:
     call_sites: Mapping[int, str] = field(default_factory=dict)
 
     def run(self, program: VertexProgram) -> CompiledVertex:
-        sources = (self._add_source(program.name, program.source),) if program.source is not None else ()
+        declared = [self._add_source(program.name, program.source)] if program.source is not None else []
         inputs, local = {}, {}
         for edge in self.graph.inputs_of(program.name):
             producer = self.compiled[edge.producer]
@@ -159,6 +160,8 @@ class _VertexCompilation:
                 inputs[placeholder] = edge
             else:
                 local[placeholder] = edge.producer
+        edges = self.graph.inputs_of(program.name)
+        sources = tuple(keep_values(program.name, source, edges, self.frames) for source in declared)
         output = self._call(program)
         schema, relation = self._check_output(program.name, output)
         check_types(program.name, schema, program.sink.format if program.sink else "parquet")

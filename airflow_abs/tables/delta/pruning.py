@@ -35,6 +35,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from airflow_abs.core.pruning.value_ranges import Span, comparable
 from airflow_abs.tables.conditions.condition import Condition, find_path, read_condition
 from airflow_abs.tables.delta.columns import DeltaColumns, Field, stored_path
 from airflow_abs.tables.delta.partition_values import internal
@@ -73,6 +74,26 @@ def choose_files(condition: Condition, schema: Schema, stored: Sequence[Field], 
     expression: BooleanExpression = bind(schema, condition.expression, case_sensitive=True)
     statistics = _Statistics(schema, stored, adds)
     return [number for number in range(adds.num_rows) if visit(expression, _MayHold(statistics, number))]
+
+
+def spans_of(columns: DeltaColumns, stored: Sequence[Field], adds: pa.Table, column: str) -> list[Span | None]:
+    """Least and greatest value of a column in each file that `adds` name; as `Pin.spans`."""
+    schema = Schema(*_fields(columns.fields, count(1)))
+    field = next((field for field in schema.fields if field.name == column), None)
+    if field is None or isinstance(field.field_type, FloatType | DoubleType | StructType | ListType | MapType):
+        return [None] * adds.num_rows
+    return [_span(bounds) for bounds in _Statistics(schema, stored, adds).read(field)]
+
+
+def _span(bounds: _Bounds) -> Span | None:
+    if bounds.has_values is False:
+        return ()
+    if bounds.low is None or bounds.high is None:
+        return None
+    try:
+        return (comparable(bounds.low), comparable(bounds.high))
+    except TypeError:
+        return None
 
 
 def _fields(fields: Iterable[Field], numbers: Iterator[int]) -> list[NestedField]:
@@ -118,10 +139,11 @@ class _Statistics:
     def of(self, term: BoundTerm, number: int) -> _Bounds:
         column = term.ref().field
         if column.field_id not in self.known:
-            self.known[column.field_id] = self._read(column)
+            self.known[column.field_id] = self.read(column)
         return self.known[column.field_id][number]
 
-    def _read(self, column: NestedField) -> list[_Bounds]:
+    def read(self, column: NestedField) -> list[_Bounds]:
+        """Of one column in all files."""
         path = find_path(self.schema.fields, column.field_id) or ()
         if (constants := self._column("partition", path)) is not None:
             return [_constant(value) for value in constants]

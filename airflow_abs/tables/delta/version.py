@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from airflow_abs.core.pruning.value_ranges import Span
 from airflow_abs.tables.delta.columns import DeltaColumns, read_columns, stored_fields
 from airflow_abs.tables.delta.features import check_readable
 from airflow_abs.tables.delta.partition_values import is_read, text_of
@@ -24,11 +25,13 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 @dataclass(frozen=True, slots=True)
 class VersionFile:
     """A data file: `path` below the table, or an absolute URI (of a shallow clone), as it is on the storage, while the
-    log escapes it; size in bytes; the texts of its partition values, in the order of the partition columns."""
+    log escapes it; size in bytes; the texts of its partition values, in the order of the partition columns; `spans` of
+    the columns that were asked for."""
 
     path: str
     bytes: int
     partition: tuple[str | None, ...]
+    spans: tuple[Span | None, ...] = ()
 
     @property
     def is_absolute(self) -> bool:
@@ -58,6 +61,7 @@ def read_version(
     *,
     where: str | None = None,
     sizes: Callable[[], dict[str, int]] | None = None,
+    prune: Sequence[str] = (),
 ) -> VersionContent:
     """List the files of the version that a table is loaded at that may hold rows for which `where` is true.
 
@@ -65,6 +69,7 @@ def read_version(
         name: of the table, for messages.
         table: loaded.
         where: see `read_condition`.
+        prune: columns of which it is told what each file holds.
         sizes: of an earlier version: what is on the storage, of which VACUUM may have taken something away.
 
     Raises:
@@ -88,6 +93,11 @@ def read_version(
         understood, schema = condition_on(name, columns, where)
         chosen, condition = choose_files(understood, schema, stored_fields(table), adds), understood.sql
     every = files_of(adds, columns.partitions)
+    if prune:
+        from airflow_abs.tables.delta.pruning import spans_of
+
+        known = [spans_of(columns, stored_fields(table), adds, column) for column in prune]
+        every = [replace(file, spans=tuple(spans[number] for spans in known)) for number, file in enumerate(every)]
     read = sorted((every[number] for number in chosen), key=_path)
     if sizes is not None:
         _check_there(name, table.version(), read, sizes())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,8 +12,10 @@ from pyiceberg.manifest import DataFile, FileFormat, ManifestContent
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 
+from airflow_abs.core.pruning.value_ranges import Span
 from airflow_abs.tables.conditions.condition import Condition, read_condition
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.iceberg.bounds import span_of
 from airflow_abs.tables.iceberg.spark_schema import SparkSchema, spark_schema
 
 if TYPE_CHECKING:
@@ -27,11 +29,12 @@ _FOOTERS_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFile:
-    """A data file: `path` as the table names it, size in bytes, rows."""
+    """A data file: `path` as the table names it, size in bytes, rows; `spans` of the columns that were asked for."""
 
     path: str
     bytes: int
     rows: int
+    spans: tuple[Span | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,15 @@ class SnapshotContent:
 
 
 def read_snapshot(
-    name: str, table: Table, *, snapshot_id: int | None = None, where: str | None = None
+    name: str,
+    table: Table,
+    *,
+    snapshot_id: int | None = None,
+    where: str | None = None,
+    prune: Sequence[str] = (),
 ) -> SnapshotContent:
-    """List the files of a snapshot (None: the current one) that may hold rows for which `where` is true.
+    """List the files of a snapshot (None: the current one) that may hold rows for which `where` is true, each with what
+    is known of the columns of `prune`.
 
     Cost: the manifests of the snapshot (under 2 s for 10,000 files). The footer of a file is read only where the table
     is partitioned by identity and its metadata do not tell that the file holds the partition column.
@@ -68,8 +77,18 @@ def read_snapshot(
     condition = None if where is None else read_condition(name, schema, where)
     files = _list(name, table, snapshot, schema, condition)
     _check_files(name, table, schema, files)
+    columns = [next((field for field in schema.fields if field.name == column), None) for column in prune]
     read = sorted(
-        (SnapshotFile(each.file_path, each.file_size_in_bytes, each.record_count) for each in files), key=_path
+        (
+            SnapshotFile(
+                each.file_path,
+                each.file_size_in_bytes,
+                each.record_count,
+                tuple(span_of(each, column) if column is not None else None for column in columns),
+            )
+            for each in files
+        ),
+        key=_path,
     )
     summary: Mapping[str, str] = (snapshot.summary if snapshot is not None else None) or {}
     return SnapshotContent(

@@ -1,0 +1,92 @@
+"""Dynamic partition pruning (FLIP-248): a source is read where it can have a value that another vertex has found today.
+
+The vertex runs before, and its subtasks wrote the values into the exchange. Files that cannot hold one of them are left
+out before bytes are counted. It is never more than a guess at what need not be opened: rows are compared with the
+values one by one, too (`airflow_abs.spark.compile.pruned_sources`), so that the result is the same however rows are
+laid out in files, and whatever is known of those.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from airflow_abs.core.pruning.value_ranges import Span, ValueRanges
+from airflow_abs.core.wording import format_bytes, format_count
+from airflow_abs.exchange.errors import ExchangeUnreachableError, StoredFileError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.pruning.column_values import read_column_values
+from airflow_abs.exchange.records.manifest import read_manifests
+from airflow_abs.exchange.records.plan import PlannedRegion
+from airflow_abs.exchange.sources.partitions import span_in_folders
+from airflow_abs.exchange.sources.pinned import read_pinned_spans
+from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
+from airflow_abs.exchange.sources.pruned_by import PrunedBy, pruning_kind
+from airflow_abs.exchange.sources.splits import ListedSource
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Producers:
+    """Of a region's inputs: by producer region how many subtasks it had, and the digest of the decision of them."""
+
+    folder: JobFolder
+    subtasks: Mapping[str, int]
+    decisions: Mapping[str, str]
+
+
+def prune_source(region: PlannedRegion, source: PlannedSource, listed: ListedSource, wrote: Producers) -> ListedSource:
+    """The files of a source that may hold a row with values of all columns that it is pruned by.
+
+    Where the values cannot be read (a file of theirs was lost; the subtasks will bring it back), nothing is left out.
+    """
+    if not source.pruned_by:
+        return listed
+    by = " and ".join(str(each.values) for each in source.pruned_by)
+    try:
+        values = {each.column: _read(region, each, wrote) for each in source.pruned_by}
+    except (StoredFileError, ExchangeUnreachableError) as error:
+        log.warning("source %s is not pruned by %s: %s", source.name, by, error)
+        return replace(listed, note=f"not pruned by {by}, whose values cannot be read now")
+    for each in source.pruned_by:
+        log.info("source %s: %s of %s", source.name, _describe(values[each.column]), each.values)
+    kept = list(range(len(listed.files)))
+    for column, ranges in values.items():
+        may_hold = ranges.may_hold(_spans(wrote.folder, region.name, source, listed, column))
+        kept = [number for number in kept if may_hold[number]]
+    files = [listed.files[number] for number in kept]
+    size, whole = (sum(file.bytes for file in each) for each in (files, listed.files))
+    note = (
+        f"{len(files):,} of {format_count(len(listed.files), 'file')}, {format_bytes(size)} of {format_bytes(whole)} "
+        f"left by {by}"
+    )
+    log.info("source %s: %s", source.name, note)
+    found = {column: ranges.ranges for column, ranges in values.items()}
+    return replace(listed, files=files, note=note, values=found)
+
+
+def _read(region: PlannedRegion, by: PrunedBy, wrote: Producers) -> ValueRanges:
+    entry = next(each for each in region.inputs if each.name == by.input)
+    manifests = read_manifests(
+        wrote.folder, entry.region, wrote.subtasks[entry.region], decision=wrote.decisions[entry.region]
+    )
+    return read_column_values(wrote.folder, manifests, entry.result, by.values.column)
+
+
+def _spans(
+    folder: JobFolder, region: str, source: PlannedSource, listed: ListedSource, column: str
+) -> Sequence[Span | None]:
+    """What is known of a column in each file: of tables `plan` has asked, of files their folders say it."""
+    if source.files is None:
+        return read_pinned_spans(folder, region, vertex_of(source.name)).get(column, [None] * len(listed.files))
+    kind = pruning_kind(source.type_of(column)) or ""
+    return [span_in_folders(source.files, file.path, column, kind) for file in listed.files]
+
+
+def _describe(values: ValueRanges) -> str:
+    if values.values is None:
+        return "between the least and the greatest value"
+    ranges = "" if values.values == len(values.ranges) else f", as {format_count(len(values.ranges), 'range')},"
+    return f"{format_count(values.values, 'value')}{ranges}"
