@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _STAGED = "pg_temp.airflow_abs_staged"
 _COPIED_AT_ONCE = 1 << 16  # rows
-_TRIES = 10
+_TRIES = 50
 _LONGEST_WAIT = "10min"
 _ADVICE = "nothing was published. Mend what it names, and run commit again"
 
@@ -61,6 +61,8 @@ class TransactionPublication:
     run: RunFiles
     properties: Mapping[str, str]
     on_step: Callable[[str], None] = lambda step: None
+    _unseen: str = ""
+    """What the server said when somebody changed what this run was about to overwrite; perhaps another try of it."""
 
     def publish(self) -> Published:
         """Commit, or find that it is committed.
@@ -100,6 +102,12 @@ class TransactionPublication:
         entry = ledger.entry_of(connection, self.run.identity)
         if entry is not None and entry.digest == self.run.digest:
             return Published(changed=False, details={"transaction": entry.transaction})
+        if self._unseen:
+            raise CommitConflictError(
+                f"table {self.target.table}: others changed rows while this run was about to overwrite them: "
+                f"{self._unseen}; nothing was published. Run commit again if they are to be overwritten, and let one "
+                "run at a time write what it overwrites"
+            )
         run(connection, f"SET LOCAL lock_timeout = '{_LONGEST_WAIT}'")
         columns = self._columns(connection, relation)
         rows = self._stage(connection, relation, columns)
@@ -187,7 +195,11 @@ class TransactionPublication:
         if not conditions:
             return ()
         condition = " OR ".join(conditions)
-        gone = _delete(connection, relation, condition)
+        try:
+            gone = _delete(connection, relation, condition)
+        except psycopg2.errors.SerializationFailure as error:
+            self._unseen = reason_of(error, self.properties) if self.target.mode == "overwrite" else ""
+            raise
         if self.target.mode == "overwrite":
             self._check_unseen(relation, condition, gone.total())
         elif entry is not None and gone.total() != entry.rows:
