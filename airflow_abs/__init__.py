@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from airflow_abs.core.expect.expectations import Expect, RowCountChange, Unique
     from airflow_abs.core.streaming.rescale import Rescale
     from airflow_abs.exchange.sources.files import Files
+    from airflow_abs.exchange.sources.kafka import Kafka
     from airflow_abs.exchange.sources.rate import Rate
     from airflow_abs.hooks.ephemeral import Ephemeral
     from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
@@ -36,6 +37,7 @@ _HOMES = {
     "Unique": "airflow_abs.core.expect.expectations",
     "Ephemeral": "airflow_abs.hooks.ephemeral",
     "Files": "airflow_abs.exchange.sources.files",
+    "Kafka": "airflow_abs.exchange.sources.kafka",
     "Rate": "airflow_abs.exchange.sources.rate",
     "Rescale": "airflow_abs.core.streaming.rescale",
     "IcebergTable": "airflow_abs.tables.iceberg_table",
@@ -52,6 +54,7 @@ __all__ = [
     "Expect",
     "Files",
     "IcebergTable",
+    "Kafka",
     "PostgresTable",
     "Rate",
     "Rescale",

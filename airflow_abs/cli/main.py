@@ -116,12 +116,13 @@ def _add_gc(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def _add_stream(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     stream = commands.add_parser(
         "stream",
-        help="look at a stream, or end it",
+        help="look at a stream, end it, or check a new version of it",
         description="`status` tells what a stream does and did, from the record beside its checkpoint. `drain` ends it "
         "after the batch that is under way, and its task succeeds; `stop` ends it at once, and its task fails without "
-        "a retry. Both can go on from the checkpoint later. Whoever may write to the checkpoint's folder may ask.",
+        "a retry. Both can go on from the checkpoint later. Whoever may write to the checkpoint's folder may ask. "
+        "`check` tells whether the stream as a DAG file declares it now could go on; what runs is left alone.",
     )
-    stream.add_argument("action", choices=["status", "drain", "stop"])
+    stream.add_argument("action", choices=["status", "drain", "stop", "check"])
     stream.add_argument("checkpoint", metavar="CHECKPOINT", help="folder or URI: `checkpoint=` of the stream")
     stream.add_argument("--json", action="store_true", help="print the status as JSON")
     stream.add_argument("--all", action="store_true", help="show all that is remembered, not only the last ten of each")
@@ -132,6 +133,7 @@ def _add_stream(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="SECONDS",
         help="for its end, after `drain` or `stop`; 0 for not at all (default: %(default)s)",
     )
+    stream.add_argument("--dag-file", type=Path, metavar="FILE", help="for `check`: where the stream is declared")
     stream.set_defaults(run=_stream)
 
 
@@ -168,8 +170,12 @@ def _gc(options: argparse.Namespace) -> int:
 
 
 def _stream(options: argparse.Namespace) -> int:
-    from airflow_abs.cli.commands.stream import end_stream, show_stream
+    from airflow_abs.cli.commands.stream import check_stream, end_stream, show_stream
 
+    if options.action == "check":
+        if options.dag_file is None:
+            raise ValueError("stream check: expected --dag-file, the file that declares the stream")
+        return check_stream(options.checkpoint, options.dag_file)
     if options.action == "status":
         return show_stream(options.checkpoint, as_json=options.json, everything=options.all)
     return end_stream(options.checkpoint, options.action, options.wait)

@@ -9,6 +9,7 @@
     |   `-- StaleManifestError        whole and readable, but of another decision, region or index
     |-- SourceNotFoundError           a source path or pattern matches nothing
     |-- CheckpointHeldError           another query runs on a stream's checkpoint
+    |-- CheckpointMisfitError         a stream was changed so that it cannot go on from its checkpoint
     |-- LeaseLostError                another process supervises this stream's query now
     |-- ExpectationError              rows are not as the author expects: nothing that rests on them is published
     `-- CommitError                   a sink was not published; what was there before is untouched
@@ -82,6 +83,10 @@ class CheckpointHeldError(ExchangeError):
     """Another query runs on the checkpoint of a stream."""
 
     restartable = True
+
+
+class CheckpointMisfitError(ExchangeError):
+    """A stream was changed in such a way that it cannot go on from its checkpoint, or not into its sink."""
 
 
 class LeaseLostError(ExchangeError):

@@ -1,4 +1,5 @@
-"""`airflow-abs stream`: what a stream does and did, by what stands beside its checkpoint; and how it is ended there."""
+"""`airflow-abs stream`: what a stream does and did, by what stands beside its checkpoint; how it is ended there; and
+whether another version of it could go on from it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import socket
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from airflow_abs.cli.commands.exchange_root import open_uri
@@ -61,6 +63,42 @@ def end_stream(checkpoint: str, action: Literal["drain", "stop"], wait: float) -
     if holder.until < now:
         print(f"nobody has supervised it since {_clock(holder.until)} UTC: it ends when a triggerer has taken it over")
     return _await_end(path, holder, known[-1].at if known else 0.0, now + wait)
+
+
+def check_stream(checkpoint: str, dag_file: Path) -> int:
+    """Compile the stream of a DAG file that has that checkpoint, and compare it with what stands there; what runs is
+    left alone. 0 if it can go on.
+
+    Raises:
+        ValueError: no stream of the file has it, Airflow would have to render one, or it does not compile.
+        ExchangeError: it cannot go on from there, or its folder cannot be read.
+    """
+    from airflow_abs.operators.streams.compilation import compile_declared
+    from airflow_abs.spark.stream.compile import errors_of_spark
+    from airflow_abs.task_groups.dag_file import read_streams
+
+    if not dag_file.is_file():
+        raise ValueError(f"{dag_file}: no such file; expected a DAG file")
+    declared = read_streams(dag_file)
+    found = [stream for stream in declared if stream.checkpoint == checkpoint]
+    if len(found) != 1:
+        theirs = ", ".join(f"{stream.task_id} ({stream.checkpoint})" for stream in declared) or "none"
+        raise ValueError(
+            f"{dag_file}: {format_count(len(found), 'stream')} with the checkpoint {checkpoint}, expected one; found "
+            f"there: {theirs}"
+        )
+    (stream,) = found
+    fields = json.dumps([getattr(stream, name) for name in stream.template_fields], default=str)
+    if "{{" in fields or "{%" in fields:
+        raise ValueError(
+            f"stream {stream.task_id!r}: has templates, which only a run renders; its task is checked before it starts"
+        )
+    try:
+        compile_declared(stream.declared(f"{stream.task_id} check"))
+    except errors_of_spark() as error:
+        raise ValueError(f"stream {stream.task_id!r}: {error}") from error
+    print(f"stream {stream.task_id!r} can go on from {checkpoint}")
+    return 0
 
 
 def _await_end(path: ExchangePath, asked: Holder, told: float, until: float) -> int:

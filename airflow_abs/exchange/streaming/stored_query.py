@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 
 from airflow_abs.exchange.errors import DamagedFileError
-from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
+from airflow_abs.exchange.storage.client_errors import raise_unlisted, raise_unread, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files
-from airflow_abs.exchange.storage.locations import ExchangePath, locate
+from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic
 
 _FOLDER = "_airflow_abs/queries"
@@ -35,6 +35,21 @@ def read_query(checkpoint: ExchangePath, digest: str) -> bytes:
     return plan
 
 
+def read_stored_queries(checkpoint: ExchangePath) -> tuple[bytes, ...]:
+    """The plans that earlier tries have stored: as a rule one, of the try that held the checkpoint last.
+
+    Raises:
+        ExchangeUnreachableError: the storage does not answer.
+    """
+    folder = locate(checkpoint / _FOLDER)
+    try:
+        return tuple(folder.at(path).read_whole() for path in _stored(folder))
+    except FileNotFoundError:  # another try deletes them just now
+        return ()
+    except storage_errors() as error:
+        raise_unread(folder, error)
+
+
 def forget_other_queries(checkpoint: ExchangePath, digest: str) -> None:
     """Delete what earlier tries have stored; for who holds the checkpoint and runs this one.
 
@@ -42,9 +57,12 @@ def forget_other_queries(checkpoint: ExchangePath, digest: str) -> None:
         ExchangeUnreachableError: the storage refuses.
     """
     folder = locate(checkpoint / _FOLDER)
-    folder.forget_listings()
     try:
-        found = [folder.at(str(path)) for path in folder.fs.find(folder.path)]
-        delete_files(folder, [each.path for each in found if each.name.endswith(".pb") and each.name != f"{digest}.pb"])
+        delete_files(folder, [path for path in _stored(folder) if folder.at(path).name != f"{digest}.pb"])
     except storage_errors() as error:
         raise_unlisted(folder, error)
+
+
+def _stored(folder: Location) -> list[str]:
+    folder.forget_listings()
+    return [str(path) for path in folder.fs.find(folder.path) if str(path).endswith(".pb")]

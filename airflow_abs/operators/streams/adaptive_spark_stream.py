@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.kafka import Kafka
 from airflow_abs.exchange.sources.rate import Rate
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.restart_strategy import RestartStrategy, check_strategy, strategy_to_json
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_abs.core.streaming.rescale import Rescale
-    from airflow_abs.spark.stream.compile import StreamProgram
+    from airflow_abs.operators.streams.compilation import DeclaredStream
 
 
 class AdaptiveSparkStream(BaseOperator):
@@ -37,7 +38,8 @@ class AdaptiveSparkStream(BaseOperator):
 
     Args:
         task_id: of the task.
-        source: a folder that is read as files come into it, with its `schema` unless there are some already; or `Rate`.
+        source: a folder that is read as files come into it, with its `schema` unless there are some already;
+            or `Rate`, or `Kafka`.
         transform: function of the stream, a DataFrame without an end, that returns one; left out, it is passed on.
         sink: the folder to which files are added: `Files(..., mode="append")`.
         checkpoint: folder of this stream alone, which Airflow and Spark both reach: what was read, and its state.
@@ -63,7 +65,7 @@ class AdaptiveSparkStream(BaseOperator):
     def __init__(  # noqa: PLR0913 - the arguments of a stream
         self,
         *,
-        source: Files | Rate,
+        source: Files | Rate | Kafka,
         sink: Files,
         checkpoint: str,
         transform: Callable[..., Any] | None = None,
@@ -111,18 +113,16 @@ class AdaptiveSparkStream(BaseOperator):
         self.spark_conf = dict(spark_conf or {})
 
     def execute(self, context: Context) -> None:
-        from airflow_abs.exchange.paths import uri_for_spark
-        from airflow_abs.exchange.streaming.spark_checkpoint import SPARK_FOLDER
+        from airflow_abs.exchange.errors import CheckpointMisfitError
         from airflow_abs.exchange.streaming.stored_query import store_query
-        from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
-        from airflow_abs.spark.connect.session import open_session
-        from airflow_abs.spark.stream.compile import compile_stream
+        from airflow_abs.operators.streams.compilation import compile_declared
 
-        checkpoint = open_path(self.checkpoint)
         name = f"{self.task_id} {uuid.uuid4().hex[:12]}"
-        with open_session(AdaptiveSparkHook(self.conn_id).get_endpoint()) as session:
-            plan = compile_stream(session, self._program(name, uri_for_spark(checkpoint / SPARK_FOLDER)), open_path)
-        task = self._task(context, name, store_query(checkpoint, plan))
+        try:
+            plan = compile_declared(self.declared(name))
+        except CheckpointMisfitError as error:
+            raise AirflowFailException(str(error)) from error
+        task = self._task(context, name, store_query(open_path(self.checkpoint), plan))
         self.log.info("compiled; the triggerer supervises it from here on")
         self.defer(trigger=StreamTrigger(**task.to_json()), method_name="execute_complete")
 
@@ -137,21 +137,31 @@ class AdaptiveSparkStream(BaseOperator):
             raise AirflowFailException(f"stream {self.task_id!r}: was given up ({event['reason']})")
         raise AirflowFailException(f"stream {self.task_id!r}: {event['reason']}")
 
-    def _program(self, query_name: str, checkpoint: str) -> StreamProgram:
+    def declared(self, query_name: str) -> DeclaredStream:
+        """What is to be compiled, with its template fields as they are now."""
+        from airflow_abs.exchange.paths import uri_for_spark
+        from airflow_abs.exchange.streaming.spark_checkpoint import SPARK_FOLDER
+        from airflow_abs.operators.streams.compilation import DeclaredStream
         from airflow_abs.spark.stream.compile import StreamProgram
 
-        rate = self.source.get("kind") == "rate"
-        return StreamProgram(
+        program = StreamProgram(
             name=self.task_id,
             query_name=query_name,
-            source=Rate(self.source["rows_per_second"]) if rate else Files.from_json(self.source),
+            source=_source_from_json(self.source),
             transform=self.transform,
             kwargs=self.transform_kwargs,
             sink=Files.from_json(self.sink),
-            checkpoint=checkpoint,
+            checkpoint=uri_for_spark(open_path(self.checkpoint) / SPARK_FOLDER),
             available_now=self.available_now,
             interval=self.interval,
         )
+        return DeclaredStream(program, self.checkpoint, self.conn_id, self._conf)
+
+    @property
+    def _conf(self) -> dict[str, str]:
+        return {
+            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self.spark_conf.items()
+        }
 
     def _task(self, context: Context, name: str, digest: str) -> StreamTask:
         instance = context["ti"]
@@ -162,10 +172,7 @@ class AdaptiveSparkStream(BaseOperator):
             digest=digest,
             name=name,
             owner=f"{instance.dag_id}/{instance.run_id}/{instance.task_id}{index}",
-            conf={
-                key: str(value).lower() if isinstance(value, bool) else str(value)
-                for key, value in self.spark_conf.items()
-            },
+            conf=self._conf,
             ends=self.available_now,
             restart=self.restart,
             desired_slots=self.slots,
@@ -178,11 +185,21 @@ class AdaptiveSparkStream(BaseOperator):
         )
 
 
+def _source_from_json(source: Mapping[str, Any]) -> Files | Rate | Kafka:
+    match source.get("kind"):
+        case "rate":
+            return Rate(source["rows_per_second"])
+        case "kafka":
+            return Kafka(source["servers"], source["topics"], source["options"])
+    return Files.from_json(source)
+
+
 def _check(task_id: str, source: object, sink: object) -> None:
-    if not isinstance(source, (Files, Rate)):
+    if not isinstance(source, (Files, Rate, Kafka)):
         raise JobGraphError(
-            f"stream {task_id!r}: its source is {source!r}, which has an end; expected Files(...) or Rate(...). For a "
-            "table, use an AdaptiveSparkOperator in an AdaptiveSparkJob"
+            f"stream {task_id!r}: its source is {source!r}, which has an end; expected Files(...), Kafka(...) or "
+            "Rate(...). For a table, use an AdaptiveSparkOperator in an AdaptiveSparkJob, which reads one snapshot of "
+            "it a run; for files that come, also Files(..., incremental=True) there"
         )
     if isinstance(source, Files) and source.incremental:
         raise JobGraphError(
@@ -213,7 +230,7 @@ def _check(task_id: str, source: object, sink: object) -> None:
 
 
 def _check_rescale(
-    task_id: str, rescale: Rescale, source: Files | Rate, spark_conf: Mapping[str, Any], is_fixed: bool
+    task_id: str, rescale: Rescale, source: Files | Rate | Kafka, spark_conf: Mapping[str, Any], is_fixed: bool
 ) -> None:
     """One number has one author."""
     if is_fixed:
@@ -228,7 +245,7 @@ def _check_rescale(
         )
     if rescale.files_per_slot is None:
         return
-    if isinstance(source, Rate):
+    if not isinstance(source, Files):
         raise JobGraphError(
             f"stream {task_id!r}: rescale= has files_per_slot, and its source is no folder of files; drop it"
         )

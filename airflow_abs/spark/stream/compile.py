@@ -10,10 +10,12 @@ from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.kafka import Kafka
 from airflow_abs.exchange.sources.rate import Rate
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.spark.compile.source_schema import resolve_files
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.errors import SparkOperationError
 from airflow_abs.spark.relations import sql_expression
 from airflow_abs.spark.stream.query import ROWS_OUT
 from airflow_abs.spark.template import find_session_bound, reads_stream
@@ -29,7 +31,7 @@ class StreamProgram:
     Args:
         name: of the stream, for messages.
         query_name: by which Spark knows the query, and it is found again.
-        source: a folder that is read as files come into it, or rows of Spark's own making.
+        source: a folder that is read as files come into it, rows of Spark's own making, or topics of Kafka.
         transform: of the one DataFrame that never ends; None to pass it on.
         kwargs: of the transform.
         sink: a folder to which files are added.
@@ -40,7 +42,7 @@ class StreamProgram:
 
     name: str
     query_name: str
-    source: Files | Rate
+    source: Files | Rate | Kafka
     transform: Callable[..., Any] | None
     kwargs: Mapping[str, Any]
     sink: Files
@@ -52,6 +54,13 @@ class StreamProgram:
     def who(self) -> str:
         """As messages begin."""
         return f"stream {self.name!r}"
+
+
+def errors_of_spark() -> tuple[type[Exception], ...]:
+    """What Spark, or its client, raises while a stream is compiled and tried."""
+    from pyspark.errors import PySparkException
+
+    return PySparkException, SparkOperationError
 
 
 def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[str], ExchangePath] = Path) -> bytes:
@@ -108,8 +117,27 @@ def _read(session: Any, program: StreamProgram, open_path: Callable[[str], Excha
     source = program.source
     if isinstance(source, Rate):
         return session.readStream.format("rate").option("rowsPerSecond", source.rows_per_second).load()
+    if isinstance(source, Kafka):
+        return _read_kafka(session, program.who, source)
     files, schema = resolve_files(session, program.who, source, open_path)
     return session.readStream.format(files.format).schema(schema).options(**files.options).load(files.uri)
+
+
+def _read_kafka(session: Any, who: str, source: Kafka) -> Any:
+    from pyspark.errors import AnalysisException
+
+    frame = session.readStream.format("kafka").options(**source.spark_options).load()
+    try:
+        frame.schema  # noqa: B018 - Spark looks for its source
+    except AnalysisException as error:
+        if "data source: kafka" not in str(error).lower():
+            raise
+        version = session.version
+        raise JobGraphError(
+            f"{who}: its Spark server has no Kafka source; start the server with "
+            f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{version}, or that jar and those it needs"
+        ) from error
+    return frame
 
 
 def _call(session: Any, program: StreamProgram, frame: Any) -> Any:

@@ -7,7 +7,12 @@ import pytest
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic
-from airflow_abs.exchange.streaming.stored_query import forget_other_queries, read_query, store_query
+from airflow_abs.exchange.streaming.stored_query import (
+    forget_other_queries,
+    read_query,
+    read_stored_queries,
+    store_query,
+)
 
 
 def test_a_stored_query_is_read_back(job: JobFolder) -> None:
@@ -28,7 +33,9 @@ def test_one_that_is_not_what_was_stored_is_refused(job: JobFolder) -> None:
 def test_only_what_runs_is_kept(job: JobFolder) -> None:
     first, second = (store_query(job.root, plan) for plan in (b"a plan", b"another plan"))
     write_atomic(job.root / "_airflow_abs/queries/notes.txt", b"not ours")
+    assert sorted(read_stored_queries(job.root)) == [b"a plan", b"another plan"]
     forget_other_queries(job.root, second)
+    assert read_stored_queries(job.root) == (b"another plan",)
     assert read_query(job.root, second) == b"another plan"
     with pytest.raises(MissingFileError):
         read_query(job.root, first)

@@ -10,7 +10,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_abs import AdaptiveSparkStream, Files, IcebergTable, Rate, Rescale
+from airflow_abs import AdaptiveSparkStream, Files, IcebergTable, Kafka, Rate, Rescale
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.decorators.adaptive_spark_stream import adaptive_spark_stream_task
 from airflow_abs.exchange.errors import CheckpointHeldError, DamagedFileError
@@ -37,8 +37,9 @@ def stream(**options: Any) -> AdaptiveSparkStream:
     [
         (
             {"source": IcebergTable("lake.db.clicks")},
-            "which has an end; expected Files(...) or Rate(...). For a table, use an AdaptiveSparkOperator in an "
-            "AdaptiveSparkJob",
+            "which has an end; expected Files(...), Kafka(...) or Rate(...). For a table, use an AdaptiveSparkOperator "
+            "in an AdaptiveSparkJob, which reads one snapshot of it a run; for files that come, also Files(..., "
+            "incremental=True) there",
         ),
         (
             {"source": Files("/landing", incremental=True)},
@@ -104,6 +105,34 @@ def test_what_a_stream_cannot_be_is_refused_with_what_to_use(options: dict[str, 
 def test_a_rate_below_one_is_refused() -> None:
     with pytest.raises(ValueError, match="Rate: rows_per_second is 0; expected a number of at least 1"):
         Rate(0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("", "clicks"), "Kafka: servers are '' and topics ['clicks']; expected 'host:port' and at least one name"),
+        (("k:9092", []), "Kafka: servers are 'k:9092' and topics []; expected 'host:port' and at least one name"),
+        (
+            ("k:9092", "clicks", {"subscribe": "x"}),
+            "Kafka: the option subscribe says what servers= and topics= say; drop it",
+        ),
+    ],
+)
+def test_topics_that_say_nothing_or_something_twice_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=r"^Kafka: ") as caught:
+        Kafka(*arguments)
+    assert str(caught.value) == message
+
+
+def test_topics_travel_with_their_options() -> None:
+    source = Kafka("k:9092", ["clicks", "views"], {"startingOffsets": "earliest"})
+    program = stream(source=source).declared("clicks 1").program
+    assert program.source == source
+    assert source.spark_options == {
+        "kafka.bootstrap.servers": "k:9092",
+        "subscribe": "clicks,views",
+        "startingOffsets": "earliest",
+    }
 
 
 def test_a_stream_survives_the_way_through_airflows_database() -> None:

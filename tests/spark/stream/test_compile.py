@@ -11,6 +11,7 @@ import pytest
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.kafka import Kafka
 from airflow_abs.exchange.sources.rate import Rate
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.connect.session import open_session
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.spark
 LOCK = threading.Lock()
 
 
-def program(transform: Callable[..., Any] | None, source: Files | Rate) -> StreamProgram:
+def program(transform: Callable[..., Any] | None, source: Files | Rate | Kafka) -> StreamProgram:
     return StreamProgram("clicks", "clicks 1", source, transform, {}, Files("/mart"), "file:///checkpoint")
 
 
@@ -50,6 +51,15 @@ def with_a_lock(clicks: Any) -> Any:
             return value
 
     return clicks.select(locked("value").alias("value"))
+
+
+def test_a_server_without_sparks_kafka_source_is_named_with_what_it_lacks(connect_server: ConnectEndpoint) -> None:
+    with open_session(connect_server) as session, pytest.raises(JobGraphError) as caught:
+        compile_stream(session, program(None, Kafka("localhost:9092", "clicks")))
+    assert str(caught.value) == (
+        "stream 'clicks': its Spark server has no Kafka source; start the server with --packages "
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0, or that jar and those it needs"
+    )
 
 
 @pytest.mark.parametrize(

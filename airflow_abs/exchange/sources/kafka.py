@@ -1,0 +1,50 @@
+"""`Kafka`: topics as the source of a stream, by the options of Spark's own source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_SERVERS, _TOPICS = "kafka.bootstrap.servers", "subscribe"
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """Messages as they come: `key` and `value` (BINARY), `topic`, `partition`, `offset`, `timestamp`, `timestampType`.
+
+    The Spark server must have Spark's own Kafka source (a jar). It was never tried on a Kafka.
+
+    Args:
+        servers: of Kafka, `host:port` with commas between them; templated.
+        topics: their names; templated.
+        options: further ones of Spark's source, such as ``{"startingOffsets": "earliest"}``. They are stored beside the
+            checkpoint: leave secrets to the Spark server's settings.
+
+    Raises:
+        ValueError: no server or topic, or an option that says either again.
+    """
+
+    servers: str
+    topics: Sequence[str]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        topics = [self.topics] if isinstance(self.topics, str) else list(self.topics)
+        if not self.servers or not topics or not all(topics):
+            raise ValueError(
+                f"Kafka: servers are {self.servers!r} and topics {topics}; expected 'host:port' and at least one name"
+            )
+        again = sorted({_SERVERS, _TOPICS, "subscribePattern", "assign"} & self.options.keys())
+        if again:
+            raise ValueError(f"Kafka: the option {again[0]} says what servers= and topics= say; drop it")
+        object.__setattr__(self, "topics", tuple(topics))
+        object.__setattr__(self, "options", dict(self.options))
+
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """All of them, as Spark takes them."""
+        return {**self.options, _SERVERS: self.servers, _TOPICS: ",".join(self.topics)}
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "kafka", "servers": self.servers, "topics": list(self.topics), "options": dict(self.options)}

@@ -1,0 +1,135 @@
+"""Whether a stream, as it is declared now, can go on from its checkpoint: asked before anything is stopped for it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_abs.core.streaming.query_layout import find_misfits
+from airflow_abs.exchange.errors import CheckpointMisfitError
+from airflow_abs.exchange.storage.locations import ExchangePath, locate
+from airflow_abs.exchange.streaming.layout_files import read_layout, sink_has_batch
+from airflow_abs.exchange.streaming.spark_checkpoint import SPARK_FOLDER, read_spark_checkpoint
+from airflow_abs.exchange.streaming.stored_query import read_stored_queries
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.stream.trial import try_without_rows
+from airflow_abs.spark.template import messages_of, relations_in
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A stream that was compiled and is to go on.
+
+    Args:
+        who: as messages begin.
+        plan: the command that starts it, see `compile_stream`.
+        conf: settings of its Spark session.
+        checkpoint: the stream's folder.
+        sink: the folder to which it adds files.
+    """
+
+    who: str
+    plan: bytes = field(repr=False)
+    conf: Mapping[str, str]
+    checkpoint: ExchangePath
+    sink: ExchangePath
+
+
+async def check_fit(connection: Connection, candidate: Candidate) -> None:
+    """Before the checkpoint's first batch was done, everything fits; and so does what was not changed.
+
+    Raises:
+        CheckpointMisfitError: it cannot go on; the message says what does not fit.
+        SparkOperationError: Spark does not start it at all, or does not answer.
+        ExchangeUnreachableError: the checkpoint cannot be read.
+    """
+    spark = candidate.checkpoint / SPARK_FOLDER
+    done = (await asyncio.to_thread(read_spark_checkpoint, spark)).done
+    if done is None:
+        return
+    before = [_start_of(plan) for plan in await asyncio.to_thread(read_stored_queries, candidate.checkpoint)]
+    await asyncio.to_thread(_check_sink, candidate, before, done)
+    _check_sources(candidate, before)
+    if _start_of(candidate.plan) in before:
+        return
+    kept = await asyncio.to_thread(read_layout, spark, done)
+    if kept is None:
+        return
+    scratch = candidate.checkpoint / f"_airflow_abs/trial-{uuid.uuid4().hex}"
+    conf = {**candidate.conf, **kept.settings}
+    wanted = await try_without_rows(connection, candidate.plan, conf, scratch)
+    misfits = () if wanted is None else find_misfits(kept, wanted)
+    if misfits:
+        raise _misfit(
+            candidate,
+            "; ".join(misfits),
+            "Take the change back; or give it another checkpoint and another sink, and it begins anew with all that "
+            "its source holds",
+        )
+
+
+def _check_sink(candidate: Candidate, before: list[Any], done: int) -> None:
+    sink = locate(candidate.sink)
+    if not sink_has_batch(candidate.sink, done):
+        raise _misfit(
+            candidate,
+            f"its sink {sink} has no batch {done} in its log, which the checkpoint has done: rows that were written "
+            "before would be missing there, and Spark cannot read a log that begins in the middle",
+            "Give it its former sink; or another checkpoint, too",
+        )
+    now = _start_of(candidate.plan)
+    for start in before:
+        if start.path == now.path and _shape(start) != _shape(now):
+            raise _misfit(
+                candidate,
+                f"its sink is written as {_shape(now)} now, and was written as {_shape(start)}: one folder cannot be "
+                "read as both",
+                "Take the change back; or give it another sink and another checkpoint",
+            )
+
+
+def _check_sources(candidate: Candidate, before: list[Any]) -> None:
+    """Spark looks for the files of its last batch below the folder that the query has now."""
+    now = _folders(_start_of(candidate.plan))
+    for start in before:
+        was = _folders(start)
+        if len(was) == len(now) and was != now:
+            raise _misfit(
+                candidate,
+                f"it reads {', '.join(now)} now, and has read {', '.join(was)}: Spark goes on in the same folders only",
+                "Take the change back, and put new files into the former folder; or give it another checkpoint and "
+                "another sink",
+            )
+
+
+def _misfit(candidate: Candidate, what: str, remedy: str) -> CheckpointMisfitError:
+    where = str(locate(candidate.checkpoint))
+    return CheckpointMisfitError(
+        f"{candidate.who}: as it is now it cannot go on from its checkpoint {where}: {what}. {remedy}"
+    )
+
+
+def _start_of(plan: bytes) -> Any:
+    """What starts the query, but for what is another one each time, or may be."""
+    start = protos().Plan.FromString(plan).command.write_stream_operation_start
+    for name in ("query_name", "processing_time_interval", "available_now"):
+        start.ClearField(name)
+    numbers: dict[int, int] = {}
+    for message in messages_of(start):
+        if "plan_id" in message.DESCRIPTOR.fields_by_name and message.HasField("plan_id"):
+            message.plan_id = numbers.setdefault(message.plan_id, len(numbers))  # counted by each process
+    return start
+
+
+def _folders(start: Any) -> list[str]:
+    reads = [each.read for each in relations_in(start.input) if each.WhichOneof("rel_type") == "read"]
+    return sorted(path for read in reads if read.is_streaming for path in read.data_source.paths)
+
+
+def _shape(start: Any) -> str:
+    columns = list(start.partitioning_column_names)
+    return f"{start.format}, partitioned by {', '.join(columns)}" if columns else start.format
