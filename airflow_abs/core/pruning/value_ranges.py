@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +23,8 @@ MOST_RANGES = 1_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# Python rounds to 28 digits unless told otherwise; a bound and a value that is equal to it must stay equal.
+_EXACT = Context(prec=76, traps=[Inexact])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +74,5 @@ def comparable(value: Any) -> Value:
         case date():
             return (value - _EPOCH.date()).days
         case Decimal():
-            return int(value.scaleb(-int(value.as_tuple().exponent)))
+            return int(value.scaleb(-int(value.as_tuple().exponent), _EXACT))
     raise TypeError(f"{value!r} is no date, time, whole number, decimal or text")

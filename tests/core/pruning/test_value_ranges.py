@@ -52,6 +52,7 @@ def test_no_file_with_a_value_is_ever_left_out(values: set[int], files: list[lis
         (datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC).replace(tzinfo=None), 1_000_000),
         (datetime(1970, 1, 1, 0, 0, 0, 5, UTC), 5),
         (Decimal("-1.50"), -150),
+        (Decimal("-9" + 36 * "0" + "7.5"), -int("9" + 36 * "0" + "75")),
     ],
 )
 def test_values_become_whole_numbers_or_texts(value: object, expected: Value) -> None:
