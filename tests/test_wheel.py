@@ -51,7 +51,8 @@ def test_its_metadata_say_what_it_is(installed: InstalledWheel) -> None:
     assert metadata["Version"] == __version__
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
-    assert set(metadata.get_all("Provides-Extra", [])) == {"cluster", "delta", "demo", "iceberg", "java", "s3"}
+    extras = {"cluster", "delta", "demo", "embedded", "iceberg", "java", "postgres", "s3"}
+    assert set(metadata.get_all("Provides-Extra", [])) == extras
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert metadata.get_payload() == (ROOT / "README.md").read_text()
 

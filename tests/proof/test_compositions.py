@@ -99,6 +99,14 @@ def try_composition(bench: CompositionBench, composition: Composition) -> str:
     return "accepted"
 
 
+def test_one_partition_of_the_sessions_own_hides_no_need(bench: CompositionBench) -> None:
+    """Found by chance: with `spark.sql.shuffle.partitions` 1, as here, the largest of all groups needed no exchange."""
+    assert CONF["spark.sql.shuffle.partitions"] == "1"
+    steps = (Step("join", 0, 0), Step("group", 0, 0), Step("all", 1, 0))
+    with pytest.raises(JobGraphError, match="vertex 'step' cannot run in parts: an aggregate"):
+        bench.prove(Composition(hashed(0), hashed(0), steps))
+
+
 def test_a_wrong_acceptance_would_be_seen(bench: CompositionBench) -> None:
     by_b = Edge(Partitioning.HASH, (1,))
     wrong = Composition(Edge(Partitioning.HASH, (0,)), by_b, (Step("group", 2, 2), Step("semi_join", 0, 2)))
