@@ -26,6 +26,7 @@ Row = Mapping[str, int | float | str]
 BENCHMARKS = {
     "compile": "benchmarks.compiling",
     "decide": "benchmarks.decide",
+    "dynamic_pruning": "benchmarks.dynamic_pruning",
     "exchange": "benchmarks.exchange",
     "explain": "benchmarks.explain",
     "fusing": "benchmarks.fusing",
