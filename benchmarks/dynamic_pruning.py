@@ -70,7 +70,11 @@ def expected(folder: Path) -> list[tuple[Any, ...]]:
 def job(folder: Path, *, pruned: bool) -> AdaptiveSparkJob:
     from airflow.sdk import DAG
 
-    with DAG("pruning"), AdaptiveSparkJob("job", target_bytes=TARGET_BYTES, durability="always") as made:
+    exchange = f"file://{folder}/exchange"  # declared; it runs in a temporary one
+    with (
+        DAG("pruning"),
+        AdaptiveSparkJob("job", target_bytes=TARGET_BYTES, durability="always", exchange=exchange) as made,
+    ):
         dates = AdaptiveSparkOperator(
             task_id="dates",
             source=Files(str(folder / "date_dim.parquet")),

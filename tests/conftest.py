@@ -159,7 +159,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
     folder.chmod(0o700)
     settings = EmbeddedSettings(
         cores=2,
-        driver_memory="1500m",
+        driver_memory="2500m",  # with less an eighth of its time went into collecting garbage
         idle_seconds=3600,  # longer than the service tests between two uses; bounded, should a test run be killed
         conf=(
             ("spark.connect.execute.reattachable.senderMaxStreamDuration", "2s"),
