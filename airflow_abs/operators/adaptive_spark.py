@@ -17,7 +17,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.pruned_by import VertexColumn
 from airflow_abs.operators.ordering import OrderedVertex
-from airflow_abs.operators.pruning_edges import pruning_edges
+from airflow_abs.operators.pruning_edges import column_of, pruning_edges
 from airflow_abs.spark.transforms.functions import name_of
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import LandedSource, TableSource
@@ -155,8 +155,8 @@ class AdaptiveSparkOperator(OrderedVertex):
         return Edge(self, Partitioning.FORWARD, (), pipelined=True)
 
     def column(self, name: str) -> VertexColumn:
-        """The values of a column of its output: what the source of another vertex is pruned by."""
-        return VertexColumn(self.task_id, name)
+        """The values of a column of its output, by which the source of another vertex of its job is pruned."""
+        return column_of(self, name, OPEN_JOB.get() or ())
 
     def to_vertex(self) -> JobVertex:
         return JobVertex(

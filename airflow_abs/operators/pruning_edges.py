@@ -1,14 +1,28 @@
-"""The edges that `prune=` of a source stands for."""
+"""`prune=` of a source as a DAG declares it: columns of vertices, and the edges that it stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.pruned_by import VertexColumn
+
+
+def column_of(vertex: Any, name: str, declared: Iterable[Any]) -> VertexColumn:
+    """A column of a vertex (an `AdaptiveSparkOperator`), which is one of those `declared` in the open job.
+
+    Raises:
+        JobGraphError: it is not; by its name alone, a vertex of the open job would be taken for it.
+    """
+    if not any(each is vertex for each in declared):
+        raise JobGraphError(
+            f"vertex {vertex.task_id!r}: its column {name!r} is asked for outside of its job; expected inside, for a "
+            "source of the same job; elsewhere read that job's sink with Files(...), and prune by that vertex"
+        )
+    return VertexColumn(vertex.task_id, name)
 
 
 def pruning_edges(vertex: str, source: Any, sink: Any) -> list[JobEdge]:

@@ -65,3 +65,17 @@ def test_the_source_is_decided_after_the_vertex_that_has_the_values() -> None:
 def test_values_that_cannot_be_there_before_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(JobGraphError, match=message):
         declare(**arguments)
+
+
+def test_a_vertex_of_another_job_is_not_taken_for_its_namesake() -> None:
+    with DAG("d"):
+        with AdaptiveSparkJob("first", exchange="/tmp/x"):
+            other = AdaptiveSparkOperator(task_id="dates", source=Files("/lake/other"))
+        message = (
+            "^vertex 'dates': its column 'd' is asked for outside of its job; expected inside, for a source of the "
+            r"same job; elsewhere read that job's sink with Files\(...\), and prune by that vertex$"
+        )
+        with AdaptiveSparkJob("second", exchange="/tmp/x"):
+            AdaptiveSparkOperator(task_id="dates", source=Files("/lake/dates"))
+            with pytest.raises(JobGraphError, match=message):
+                other.column("d")

@@ -37,7 +37,7 @@ CONF: Mapping[str, str] = {
     "spark.sql.autoBroadcastJoinThreshold": "1g",
     "spark.sql.cbo.enabled": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
-    # With one, a group's exchange brings all rows together, and Spark sees no need of another above it.
+    # With one partition a group's exchange would gather all rows, and Spark would plan none for what is above it.
     "spark.sql.shuffle.partitions": "200",
     "spark.sql.optimizer.disableHints": "true",
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
