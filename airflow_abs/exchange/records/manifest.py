@@ -148,10 +148,10 @@ def read_manifest(job: JobFolder, region: str, index: int, *, decision: str | No
         DamagedFileError, IncompatibleFileError: see `read_json`.
         StaleManifestError: it is of another region, index or (if given) decision.
     """
-    path = job.manifest_path(region, index)
-    where = str(locate(path))
+    location = locate(job.manifest_path(region, index))
+    where = str(location)
     try:
-        payload = read_json(path, version=MANIFEST_VERSION)
+        payload = read_json(location, version=MANIFEST_VERSION)
     except MissingFileError as error:
         raise MissingFileError(
             f"{region}[{index}]: no manifest at {where}; the subtask has not committed, or its run was released: "

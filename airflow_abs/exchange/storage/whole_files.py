@@ -87,7 +87,10 @@ def read_bytes(path: ExchangePath) -> bytes:
     """
     location = locate(path)
     try:
-        return Path(location.path).read_bytes() if location.is_local else location.read_whole()
+        if not location.is_local:
+            return location.read_whole()
+        with open(location.path, "rb") as file:  # noqa: PTH123  (parsing the path again costs more than reading it)
+            return file.read()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise MissingFileError(f"{location}: no such file; {_DO}", path=str(location)) from error
     except storage_errors() as error:
@@ -113,7 +116,8 @@ def read_json(path: ExchangePath, *, version: int = 1) -> dict[str, Any]:
         IncompatibleFileError: written in another format version.
         ExchangeUnreachableError: it cannot be read.
     """
-    return decode_json(read_bytes(path), where=str(locate(path)), version=version)
+    location = locate(path)
+    return decode_json(read_bytes(location), where=str(location), version=version)
 
 
 def encode_json(payload: Mapping[str, Any], *, version: int = 1) -> bytes:
