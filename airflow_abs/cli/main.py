@@ -18,12 +18,12 @@ _EXAMPLES = """examples:
   airflow-abs demo --dag diamond --json demo.json    another example DAG; the numbers as data
   airflow-abs generate --out /data/lake --dates 2026-01-01,2026-01-02,2026-01-03 --scale 1
   airflow-abs server status                          the Spark server that this host's tasks share
-  airflow-abs runs --exchange /data/exchange         what an exchange holds
+  airflow-abs runs --exchange /data/exchange         list the runs in an exchange
   airflow-abs explain daily_revenue --exchange ...   the newest run: bytes, rules, ranges, attempts
   airflow-abs explain dags/daily_revenue.py          its graph, before anything ran
   airflow-abs replay daily_revenue --exchange ... --target-bytes 256MB     decide it again, offline
-  airflow-abs simulate daily_revenue --exchange ... --factor 100          what a larger day would be
-  airflow-abs stream status s3://mart/checkpoints/clicks                  what a stream does, and did
+  airflow-abs simulate daily_revenue --exchange ... --factor 100          predict a larger day
+  airflow-abs stream status s3://mart/checkpoints/clicks                  what a stream is doing and has done
   airflow-abs gc --older-than 7d --dry-run           what old runs have left in the exchange
 """
 
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog="airflow-abs",
-        description="Adaptive batch scheduling for Airflow and Spark: try it, make data for it, look after it.",
+        description="Adaptive batch scheduling for Airflow and Spark: try it, inspect runs, operate it.",
         epilog=_EXAMPLES,
         formatter_class=formatter,
     )
@@ -70,13 +70,15 @@ def _parser() -> argparse.ArgumentParser:
 def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     generate = commands.add_parser(
         "generate",
-        help="make daily order files: TPC-H rows, days that differ 20-fold and more, one with a hot key",
-        description="Writes customers/ and orders/ds=<date>/ as Parquet. Any three days in a row differ at least "
-        "20-fold. A day is the same whenever it is made; what is there already, made with the same parameters, is left "
-        "alone.",
+        help="generate daily order files: TPC-H rows, days that differ 20-fold and more, one with a hot key",
+        description="Writes customers/ and orders/ds=<date>/ as Parquet. Any three consecutive days differ at least "
+        "20-fold. The same parameters always give the same day; days that already exist with the same parameters are "
+        "kept.",
     )
     generate.add_argument("--out", type=Path, required=True, help="folder to write to")
-    generate.add_argument("--dates", type=parse_dates, required=True, help="days, with commas: 2026-01-01,2026-01-02")
+    generate.add_argument(
+        "--dates", type=parse_dates, required=True, help="comma-separated days: 2026-01-01,2026-01-02"
+    )
     generate.add_argument(
         "--scale", type=float, default=DEFAULT_SCALE, help="TPC-H scale factor (default: %(default)s)"
     )
@@ -92,46 +94,48 @@ def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def _add_server(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     server = commands.add_parser(
         "server",
-        help="look at or stop the embedded Spark server of this host",
-        description="The embedded Spark Connect server is started by the first task that needs it and shared by all.",
+        help="show or stop this host's embedded Spark server",
+        description="The embedded Spark Connect server is started by the first task that needs it, and all tasks "
+        "share it.",
     )
     server.add_argument("action", choices=["status", "stop"])
-    server.add_argument("--folder", type=Path, help="its state folder (default: the one of this host's Airflow)")
+    server.add_argument("--folder", type=Path, help="its state folder (default: that of this host's Airflow)")
     server.set_defaults(run=_server)
 
 
 def _add_gc(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     gc = commands.add_parser(
         "gc",
-        help="delete what runs that are long over have left in the exchange",
+        help="delete what finished runs have left in the exchange",
         description="Deletes the folders of jobs in which no file has changed for a while and whose run is neither "
-        "queued nor running. To be run on a host of Airflow: it asks Airflow's database.",
+        "queued nor running. Run it on an Airflow host: it reads Airflow's database.",
     )
     gc.add_argument("--older-than", default="7d", metavar="AGE", help="90s, 30m, 12h, 7d (default: %(default)s)")
     gc.add_argument("--exchange", metavar="URI", help="default: the one that Airflow is configured with")
-    gc.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    gc.add_argument("--dry-run", action="store_true", help="only list what would be deleted")
     gc.set_defaults(run=_gc)
 
 
 def _add_stream(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     stream = commands.add_parser(
         "stream",
-        help="look at a stream, end it, or check a new version of it",
-        description="`status` tells what a stream does and did, from the record beside its checkpoint. `drain` ends it "
-        "after the batch that is under way, and its task succeeds; `stop` ends it at once, and its task fails without "
-        "a retry. Both can go on from the checkpoint later. Whoever may write to the checkpoint's folder may ask. "
-        "`check` tells whether the stream as a DAG file declares it now could go on; what runs is left alone.",
+        help="show a stream, end it, or check a new version of it",
+        description="`status` shows what a stream is doing and has done, from the record next to its checkpoint. "
+        "`drain` ends it after the current batch, and its task succeeds; `stop` ends it immediately, and its task "
+        "fails without a retry. Either way it can resume from the checkpoint later. Both need write access to the "
+        "checkpoint's folder. `check` tells whether the stream, as a DAG file declares it now, could resume; a running "
+        "query is not touched.",
     )
     stream.add_argument("action", choices=["status", "drain", "stop", "check"])
     stream.add_argument("checkpoint", metavar="CHECKPOINT", help="folder or URI: `checkpoint=` of the stream")
     stream.add_argument("--json", action="store_true", help="print the status as JSON")
-    stream.add_argument("--all", action="store_true", help="show all that is remembered, not only the last ten of each")
+    stream.add_argument("--all", action="store_true", help="show the full record, not only the last ten of each")
     stream.add_argument(
         "--wait",
         type=float,
         default=600.0,
         metavar="SECONDS",
-        help="for its end, after `drain` or `stop`; 0 for not at all (default: %(default)s)",
+        help="how long `drain` and `stop` wait for its end; 0: not at all (default: %(default)s)",
     )
     stream.add_argument("--dag-file", type=Path, metavar="FILE", help="for `check`: where the stream is declared")
     stream.set_defaults(run=_stream)

@@ -45,7 +45,7 @@ def stream_page() -> HTMLResponse:
 
 def error_page(status: int, detail: str) -> HTMLResponse:
     """Why there is nothing to see, and what to do."""
-    title = _TITLES.get(status, "It did not work")
+    title = _TITLES.get(status, "Something went wrong")
     body = _document("error.html").replace("{{title}}", html.escape(f"{title} ({status})"))
     told = f"{detail} {_WHAT_TO_DO.get(status, '')}".strip()
     body = body.replace("{{detail}}", html.escape(told)).replace("{{scripts}}", _joined(_SCRIPTS[:1]))

@@ -102,7 +102,10 @@ def test_a_region_that_runs_inside_another_is_shown_so_and_every_edge_has_its_re
     browser.execute_script("document.querySelectorAll('.edge-label')[0].focus()")
     assert "durable:" in texts(browser, "div.looked")[0]
     browser.execute_script("document.querySelector('.box.inside').focus()")
-    assert texts(browser, "div.looked p")[0] == "customers runs inside enriched today: no task and no file of its own"
+    assert (
+        texts(browser, "div.looked p")[0]
+        == "customers runs inside enriched today: it has no task and no files of its own"
+    )
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     assert browser.execute_script("return document.activeElement.dataset.region") == "enriched"
 
@@ -115,7 +118,7 @@ def test_one_thing_has_one_number_and_rules_have_words(browser: Any, open_shop: 
     shown = browser.execute_script(
         "return [...document.querySelectorAll('.chip')].map((each) => [each.title, each.textContent])"
     )
-    assert ["rule sources", "as many subtasks as the source's files give at the target"] in shown
+    assert ["rule sources", "as many subtasks as the source's files need at the target"] in shown
     facts = " ".join(texts(browser, "[data-region=orders] .facts div"))
     assert "on Spark6.6 s (predicted 9.9 s)" in facts
     assert "bytes out159.2 MiB (predicted 160.0 MiB)" in facts

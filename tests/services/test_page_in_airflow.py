@@ -144,7 +144,7 @@ def test_a_failed_range_is_repaired_from_the_page_and_nothing_else_runs_again(
     browser.find_element("css selector", "[data-region=work] .strip").click()
     assert texts(browser, "button.repair") == []
     refused = "return askToClear([arguments[0]], true, false).then(() => null, (error) => error.message)"
-    assert browser.execute_script(refused, "job.work.run").startswith("Airflow refuses (403)")
+    assert browser.execute_script(refused, "job.work.run").startswith("Airflow refused the request (403)")
     browser.get_log("browser")  # the browser notes the refusal itself
 
     run = failed["worker"]
@@ -252,4 +252,4 @@ def test_an_earlier_run_is_one_click_away(browser: Any, finished: WatchedRun) ->
 def test_a_run_whose_data_is_gone_says_what_is_missing(browser: Any, finished: WatchedRun, folder: Path) -> None:
     open_page(browser, copy_run(finished, "gone", days=2000))
     assert f"{folder}/exchange/daily_revenue/gone/revenue/plan.json" in texts(browser, ".missing p")[0]
-    assert "no longer holds this run" in texts(browser, ".missing .hint")[0]
+    assert "no longer contains this run" in texts(browser, ".missing .hint")[0]

@@ -59,7 +59,7 @@ def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     replay = commands.add_parser(
         "replay",
         help="decide a finished run again, offline, with the same options or others",
-        description="Decides every vertex again from the bytes that were recorded, and shows both decisions side by "
+        description="Decides every vertex again from the recorded bytes, and shows both decisions side by "
         "side. Nothing is run or written.",
         epilog=_REPLAY_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -73,35 +73,45 @@ def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def _add_decision_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--exchange", metavar="URI", help=_EXCHANGE_HELP)
     command.add_argument("--target-bytes", type=_size, metavar="SIZE", help="bytes per subtask, such as 256MB")
-    command.add_argument("--min-parallelism", type=_count, metavar="N", help="fewest subtasks of a vertex")
-    command.add_argument("--max-parallelism", type=_count, metavar="N", help="most subtasks of a vertex")
-    command.add_argument("--strategy", choices=["balanced", "power_of_two"], help="how to decide")
+    command.add_argument("--min-parallelism", type=_count, metavar="N", help="minimum number of subtasks of a vertex")
+    command.add_argument("--max-parallelism", type=_count, metavar="N", help="maximum number of subtasks of a vertex")
+    command.add_argument("--strategy", choices=["balanced", "power_of_two"], help="rule that decides")
 
 
 def _add_simulate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     simulate = commands.add_parser(
         "simulate",
-        help="what a finished run would be with more bytes, slots or other settings",
-        description="Decides every vertex of the first run from its bytes times a factor, and says fan-out, waves, "
-        "seconds, Airflow's share and exchange bytes, with what that rests on. Seconds are a model that is fitted to "
-        "all runs that are named; two of very different size say most. Nothing is run or written.",
+        help="predict a finished run with more bytes, other slots or other settings",
+        description="Decides every vertex of the first run from its bytes times a factor, and prints fan-out, waves, "
+        "seconds, Airflow's share and exchange bytes, with the assumptions behind them. Seconds come from a model "
+        "fitted to all named runs; two runs of very different size fit it best. Nothing is run or written.",
         epilog=_SIMULATE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     simulate.add_argument("names", metavar="RUN", nargs="+", help=f"{_RUN_HELP}; the first is scaled")
     size = simulate.add_mutually_exclusive_group()
-    size.add_argument("--factor", type=_factor, default=1.0, metavar="X", help="of the bytes of all files (default: 1)")
-    size.add_argument("--bytes-per-day", type=_size, metavar="SIZE", help="of all files in all runs, such as 10TB")
-    simulate.add_argument("--runs-per-day", type=_count, default=1, metavar="N", help="(default: %(default)s)")
+    size.add_argument(
+        "--factor", type=_factor, default=1.0, metavar="X", help="multiply the bytes of all files (default: 1)"
+    )
+    size.add_argument(
+        "--bytes-per-day", type=_size, metavar="SIZE", help="bytes of all files in all runs of a day, such as 10TB"
+    )
+    simulate.add_argument(
+        "--runs-per-day", type=_count, default=1, metavar="N", help="runs in a day (default: %(default)s)"
+    )
     simulate.add_argument(
         "--slots", type=_count, metavar="N", help="Spark tasks that run at once (default: as recorded)"
     )
     _add_decision_options(simulate)
     simulate.add_argument(
-        "--fixed", action="append", default=[], metavar="VERTEX", help="whose files do not grow (again for more)"
+        "--fixed",
+        action="append",
+        default=[],
+        metavar="VERTEX",
+        help="vertex whose files do not grow (may be repeated)",
     )
-    simulate.add_argument("--file-bytes", type=_size, metavar="SIZE", help="of a file (default: as recorded)")
-    simulate.add_argument("--from-trigger", action="store_true", help="with start_from_trigger=True: no workers")
+    simulate.add_argument("--file-bytes", type=_size, metavar="SIZE", help="size of a file (default: as recorded)")
+    simulate.add_argument("--from-trigger", action="store_true", help="assume start_from_trigger=True: no workers")
     simulate.add_argument("--json", action="store_true", help="print JSON")
     simulate.set_defaults(run=_simulate)
 
@@ -109,7 +119,7 @@ def _add_simulate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def _add_runs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     runs = commands.add_parser(
         "runs",
-        help="what an exchange holds",
+        help="list the runs in an exchange",
         description="Lists every planned job of every run in the exchange, newest first.",
     )
     runs.add_argument("--exchange", metavar="URI", help=_EXCHANGE_HELP)

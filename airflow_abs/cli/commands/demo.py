@@ -22,10 +22,10 @@ def add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "demo",
         help="a small day, a big day with a hot key and a killed worker, and a mistake: on a real Airflow and Spark",
         description="Starts Airflow (SQLite, LocalExecutor) and an embedded Spark in a temporary folder and runs an "
-        "example DAG: on a small day, on a big one with a hot key, of which one worker is killed, and with a mistake "
-        "in it. With --dates or --dag it runs the example DAGs for each date instead, every edge written, and shows "
-        "what was decided and why. Output is compared with DuckDB's. Ends everything that it started, also after "
-        "Ctrl-C. Exit status 0 only if all was right.",
+        "example DAG: on a small day, on a big one with a hot key and a killed worker, and with a mistake "
+        "in it. With --dates or --dag it runs the example DAGs for each date instead, with every edge written, and "
+        "shows what was decided and why. Output is compared with DuckDB's. Stops everything that it started, even "
+        "after Ctrl-C. Exit status 0 only if all results are right.",
     )
     add_demo_arguments(demo)
     demo.set_defaults(run=_demo)
@@ -34,11 +34,17 @@ def add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Dates, scale, DAGs, and what to do at the end."""
     parser.add_argument(
-        "--dates", type=parse_dates, metavar="DATES", help=f"with commas; of given DAGs by default {DEFAULT_DATES}"
+        "--dates",
+        type=parse_dates,
+        metavar="DATES",
+        help=f"comma-separated days; with --dag {DEFAULT_DATES} by default",
     )
     parser.add_argument("--scale", type=float, default=DEFAULT_SCALE, help="TPC-H scale factor (default: %(default)s)")
     parser.add_argument(
-        "--dag", action="append", metavar="DAG_ID", help="example DAG (default: daily_revenue); again for more; `all`"
+        "--dag",
+        action="append",
+        metavar="DAG_ID",
+        help="example DAG (default: daily_revenue); may be repeated; or `all`",
     )
     parser.add_argument(
         "--hot-day", type=date.fromisoformat, metavar="DATE", help="day on which one customer has 40 %% of the orders"

@@ -59,7 +59,7 @@ def end_stream(checkpoint: str, action: Literal["drain", "stop"], wait: float) -
     known = _changes(path)
     now = time.time()
     ask_stream(path, StreamRequest(action, holder.query, f"{getpass.getuser()}@{socket.gethostname()}", now))
-    print(f"{holder.owner} is asked to {action}")
+    print(f"asked {holder.owner} to {action}")
     if holder.until < now:
         print(f"nobody has supervised it since {_clock(holder.until)} UTC: it ends when a triggerer has taken it over")
     return _await_end(path, holder, known[-1].at if known else 0.0, now + wait)
@@ -113,7 +113,7 @@ def _await_end(path: ExchangePath, asked: Holder, told: float, until: float) -> 
         if has_ended:
             return 0
         if time.time() >= until:
-            print("it has not ended yet; the request stands")
+            print("it has not ended yet; the request remains in place")
             return NOT_ENDED
         time.sleep(_POLL_SECONDS)
 
@@ -140,7 +140,7 @@ def _head(holder: Holder, life: StreamLife, now: float) -> list[Block]:
         started = f", started for {format_count(holder.slots, 'slot')}" if holder.slots else ""
         lines.append(f"  supervised, on the Spark server {holder.server or 'that it waits for'}{started}")
     elif holder.until:
-        lines.append(f"  nobody has supervised it since {_clock(holder.until)} UTC; its query may still run")
+        lines.append(f"  nobody has supervised it since {_clock(holder.until)} UTC; its query may still be running")
     lines.append(f"  {format_count(life.restarts, 'restart')}, {format_count(life.rescales, 'rescale')}")
     if life.alarm:
         lines.append(f"  ALARM: {life.alarm}")

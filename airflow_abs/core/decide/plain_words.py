@@ -6,20 +6,20 @@ from airflow_abs.core.decide.decision import Clamp
 from airflow_abs.core.wording import format_count
 
 _RULES = {
-    "balanced": "as many subtasks as keep each at its target, cut so that they read about the same",
+    "balanced": "as many subtasks as it takes to keep each at the target, cut so that they read about the same amount",
     "power_of_two": "the power of two closest to the target",
-    "sources": "as many subtasks as the source's files give at the target",
-    "fixed": "a number that the author set",
+    "sources": "as many subtasks as the source's files need at the target",
+    "fixed": "the number that the author set",
     "single_subtask": "one subtask, because all rows must stay together",
     "broadcast_only": "every input is read whole, so there is nothing to divide",
     "no_inputs": "nothing to read",
 }
 _BOUNDS = {
-    "min_parallelism": "the least that the job allows",
-    "max_parallelism": "the most that the job allows",
-    "default_source_parallelism": "the most that the job allows for a source",
+    "min_parallelism": "the minimum that the job allows",
+    "max_parallelism": "the maximum that the job allows",
+    "default_source_parallelism": "the maximum that the job allows for a source",
     "single_subtask": "all rows must stay together",
-    "sources": "one of its sources needs as many",
+    "sources": "one of its sources needs that many",
     "waves of slots": "more would only wait for a slot, and each costs a task",
     "number of subpartitions": "there are no more subpartitions to divide",
     "number of splits": "there are no more pieces of files to divide",

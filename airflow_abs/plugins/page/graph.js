@@ -140,7 +140,7 @@ function roughly(rows) {
 
 function tellBox(node) {
   const { region, inside } = node, decided = region.parallelism !== null;
-  if (inside) return [`${node.name} runs inside ${inside} today: no task and no file of its own`, ...region.inside.filter((edge) => edge.producer === node.name).map((edge) => edge.reason)];
+  if (inside) return [`${node.name} runs inside ${inside} today: it has no task and no files of its own`, ...region.inside.filter((edge) => edge.producer === node.name).map((edge) => edge.reason)];
   const state = decided ? `${count(region.parallelism, "subtask")}, ${describeShares(shares(subtasksOf(region)))}` : "not decided yet";
   return [`${node.vertices.join(" + ")}: ${state}`, region.reason && arrow(region.reason), region.broadcast_bytes > 0 && `and ${bytes(region.broadcast_bytes)} of broadcast inputs, read whole by every subtask`].filter(Boolean);
 }

@@ -25,7 +25,7 @@ async function refresh() {
     }
   } catch (error) {
     failures += 1;
-    notice(error.status ? `Airflow refuses (${error.status}): ${error.message}` : "Airflow cannot be reached; trying again.");
+    notice(error.status ? `Airflow refused the request (${error.status}): ${error.message}` : "Airflow cannot be reached; trying again.");
     if (!error.status || error.status >= 500) timer = setTimeout(refresh, Math.min(60, LIVE_SECONDS * 2 ** failures) * 1000);
   }
 }
@@ -146,7 +146,7 @@ function drawFailure({ title, told, region, task, index, attempt, tasks }) {
 function drawMissing(run, job) {
   const over = run.state === "success" || run.state === "failed";
   return h("section", { class: "missing" }, h("h2", null, job.job), h("p", null, job.problem),
-    h("p", { class: "hint" }, job.missing && over ? `The exchange ${job.exchange} no longer holds this run: \`airflow-abs gc\` deletes what is old.`
+    h("p", { class: "hint" }, job.missing && over ? `The exchange ${job.exchange} no longer contains this run: \`airflow-abs gc\` deletes old runs.`
       : over ? "" : "The graph appears here as soon as the plan task has compiled it."));
 }
 

@@ -8,7 +8,7 @@ function drawRegion(job, region, memory) {
   const title = region.vertices.flatMap((vertex, position) => [position ? h("span", { class: "arrow" }, " → ") : null, vertex]);
   card.append(h("header", null, h("h3", { id: `title-${region.id}` }, title),
     h("span", { class: "fan-out" }, region.parallelism === null ? "?" : count(region.parallelism, "subtask"))));
-  card.append(h("p", { class: "reason" }, region.reason ? arrow(region.reason) : "Not decided yet: the number of subtasks follows from the bytes that the steps before it write."));
+  card.append(h("p", { class: "reason" }, region.reason ? arrow(region.reason) : "Not decided yet: the number of subtasks depends on the bytes that the upstream steps write."));
   card.append(chips(job, region, subtasks), drawHotKey(region) ?? "", facts(region, subtasks));
   for (const problem of region.problems) card.append(h("p", { class: "problem", role: "alert" }, `Cannot be read: ${problem}`));
   const detail = h("div", { class: "detail", "aria-live": "polite" });
@@ -47,7 +47,7 @@ function chips(job, region, subtasks) {
   if (region.max_over_mean >= 1.5) told.push(h("span", { class: "chip warn" }, `⚠ largest subtask ${region.max_over_mean.toFixed(1)}× the mean`));
   for (const line of region.strange) told.push(h("span", { class: "chip warn" }, `⚠ ${line}`));
   const hot = hottest(region.bytes_by_subpartition);
-  if (hot) told.push(h("span", { class: "chip warn" }, `⚠ subpartition ${hot.position} holds ${bytes(hot.size)}, ${percent(hot.size, hot.total)} of all`));
+  if (hot) told.push(h("span", { class: "chip warn" }, `⚠ subpartition ${hot.position} has ${bytes(hot.size)}, ${percent(hot.size, hot.total)} of the total`));
   if (region.parallelism === null) told.push(h("span", { class: "chip" }, `at most ${region.bound}`));
   for (const each of region.expectations) {
     const holds = each.outcome === "met";
@@ -130,11 +130,11 @@ function drawReason(memory, task, index, attempt) {
     const lines = text.split("\n"), more = lines.length > WHY_LINES;
     box.replaceChildren(lines.slice(0, more ? WHY_LINES : undefined).join("\n"), more ? h("details", null, h("summary", null, `${lines.length - WHY_LINES} more lines`), lines.slice(WHY_LINES).join("\n")) : "");
   };
-  show(memory.reasons.get(key) ?? "Reading why…");
+  show(memory.reasons.get(key) ?? "Reading the reason…");
   if (!memory.reasons.has(key)) {
     readReason(task, index, attempt)
       .then((reason) => { memory.reasons.set(key, reason ?? "There is no error in its log; see Airflow's own pages."); })
-      .catch((error) => { memory.reasons.set(key, `Not known: ${error.message}`); })
+      .catch((error) => { memory.reasons.set(key, `Unknown: ${error.message}`); })
       .finally(() => { show(memory.reasons.get(key)); });
   }
   return box;

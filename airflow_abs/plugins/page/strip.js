@@ -102,9 +102,9 @@ function drawScale(region, subtasks) {
   const sizes = region.bytes_by_subpartition;
   if (sizes.length && !subtasks.some((subtask) => !subtask.subpartitions)) {
     return h("div", { class: "scale", "aria-hidden": "true" }, h("span", null, "subpartition 0"),
-      h("span", null, `largest ${bytes(Math.max(...sizes))}, mean of those that hold any ${bytes(Math.round(meanOf(sizes)))}${isSpiky(sizes) ? "; heights by square root" : ""}`), h("span", null, `${sizes.length}`));
+      h("span", null, `largest ${bytes(Math.max(...sizes))}, mean of those with any rows ${bytes(Math.round(meanOf(sizes)))}${isSpiky(sizes) ? "; heights scaled by square root" : ""}`), h("span", null, `${sizes.length}`));
   }
-  if (!subtasks.length) return h("div", { class: "scale" }, h("span", null, "decided when everything before it has been written"));
+  if (!subtasks.length) return h("div", { class: "scale" }, h("span", null, "decided once everything upstream has been written"));
   if (subtasks.length === 1) return "";
   const largest = Math.max(...subtasks.map((subtask) => subtask.bytes));
   return h("div", { class: "scale", "aria-hidden": "true" }, h("span", null, "subtask 0"), h("span", null, `largest reads ${bytes(largest)}`), h("span", null, String(subtasks.length - 1)));

@@ -77,7 +77,7 @@ def test_status_of_a_stream_that_nobody_supervises_says_since_when(
     assert main(["stream", "status", str(tmp_path)]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "clicks/daily/by_minute: Created",
-        "  nobody has supervised it since 2026-01-04 01:01:00 UTC; its query may still run",
+        "  nobody has supervised it since 2026-01-04 01:01:00 UTC; its query may still be running",
         "  0 restarts, 0 rescales",
     ]
 
@@ -129,9 +129,9 @@ def test_a_request_that_nobody_hears_stands_and_says_so(tmp_path: Path, capsys: 
     held(tmp_path, BEGAN)
     assert main(["stream", "stop", str(tmp_path), "--wait", "0"]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "clicks/daily/by_minute is asked to stop",
+        "asked clicks/daily/by_minute to stop",
         "nobody has supervised it since 2026-01-04 01:01:00 UTC: it ends when a triggerer has taken it over",
-        "it has not ended yet; the request stands",
+        "it has not ended yet; the request remains in place",
     ]
     request = read_request(tmp_path, "by_minute 1")
     assert request is not None
@@ -157,7 +157,7 @@ def test_it_waits_for_the_end_and_tells_what_happens_on_the_way(
     assert main(["stream", "drain", str(tmp_path), "--wait", "60"]) == 0
     supervisor.join(60)
     assert capsys.readouterr().out.splitlines() == [
-        "clicks/daily/by_minute is asked to drain",
+        "asked clicks/daily/by_minute to drain",
         "2026-01-04 01:01:39 UTC  Executing -> StopWithSavepoint: asked to stop",
         "2026-01-04 01:01:40 UTC  StopWithSavepoint -> Finished: the execution has ended",
     ]

@@ -43,7 +43,7 @@ def test_a_bound_says_what_it_changed_and_why() -> None:
     filled = Clamp("slots per wave", 3, 2, 4)
     assert describe_clamp(filled) == "4 instead of 3, so that none of 2 slots is idle in the last wave"
     most = Clamp("max_parallelism", 40, 16, 16)
-    assert describe_clamp(most) == "16 instead of 40: the most that the job allows (16)"
+    assert describe_clamp(most) == "16 instead of 40: the maximum that the job allows (16)"
 
 
 def test_what_another_version_names_is_told_by_its_name() -> None:

@@ -113,8 +113,8 @@ def test_what_is_wrong_is_said_in_words(browser: Any, open_stream: Open) -> None
     open_stream(told_of(None, supervised=False, is_this=False, holder=later))
     assert texts(browser, ".problem") == [
         "Another run has taken over this checkpoint, and what is shown here is that run's: clicks/later/by_minute.",
-        "It has not been supervised since 2026-01-04 04:58:30 UTC (1 min 30 s); its query may still run.",
-        "Nothing has been recorded of it yet.",
+        "It has not been supervised since 2026-01-04 04:58:30 UTC (1 min 30 s); its query may still be running.",
+        "Nothing has been recorded for it yet.",
     ]
 
 

@@ -12,7 +12,7 @@ async function askToClear(tasks, after, dryRun) {
     }),
   });
   const told = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(`Airflow refuses (${answer.status}): ${typeof told.detail === "string" ? told.detail : answer.statusText}`);
+  if (!answer.ok) throw new Error(`Airflow refused the request (${answer.status}): ${typeof told.detail === "string" ? told.detail : answer.statusText}`);
   return told.task_instances;
 }
 
@@ -38,8 +38,8 @@ function openRepair(what, tasks) {
   const dialog = h("dialog", { class: "repairing", "aria-labelledby": "repair-title" }, h("h2", { id: "repair-title" }, `Run again: ${what}`),
     h("label", null, after, " and everything that comes after it"), told,
     h("p", { class: "hint" }, memory.released
-      ? "This run has succeeded and its intermediate data are deleted: what the cleared tasks read is recomputed first."
-      : "Everything else keeps what it has written. New rows replace the old ones when a task has succeeded."),
+      ? "This run has succeeded and its intermediate data has been deleted: whatever the cleared tasks read is recomputed first."
+      : "Everything else keeps its output. New rows replace the old ones once a task has succeeded."),
     h("p", { class: "choices" }, go, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel")));
   let asked = 0;
   async function look() {
@@ -51,7 +51,7 @@ function openRepair(what, tasks) {
       const instances = await askToClear(tasks, after.checked, true);
       if (own !== asked) return;
       const names = nameCleared(instances), most = names.slice(0, NAMED), number = count(instances.length, "task instance");
-      told.replaceChildren(h("p", null, instances.length ? `${number} would run again:` : "Airflow finds nothing to run again."), h("ul", null, ...most.map((name) => h("li", null, name)),
+      told.replaceChildren(h("p", null, instances.length ? `${number} would run again:` : "Airflow has nothing to run again."), h("ul", null, ...most.map((name) => h("li", null, name)),
         names.length > NAMED && h("li", null, `and ${count(names.length - NAMED, "more task")}`)));
       go.textContent = `Run ${number} again`;
       go.disabled = !instances.length;

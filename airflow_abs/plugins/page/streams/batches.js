@@ -16,10 +16,10 @@ const COLUMNS = [
 ];
 
 function drawBatches(batches, position) {
-  if (!batches.length) return h("p", { class: "hint" }, "No batch is done yet.");
+  if (!batches.length) return h("p", { class: "hint" }, "No batch has finished yet.");
   const shown = batches.slice(-CHART.most);
   return h("section", { class: "batches", "aria-label": "Batches" }, h("h3", null, `The last ${count(shown.length, "batch").replace(/batchs$/, "batches")}`),
-    h("p", { class: "hint" }, "One bar for each, the newest on the right; the number is that of the newest."),
+    h("p", { class: "hint" }, "One bar per batch, the newest on the right; the number is the newest value."),
     h("div", { class: "multiples" }, ...CHARTS.filter((chart) => shown.some((batch) => chart.of(batch))).map((chart) => drawChart(chart, shown))),
     h("details", { class: "all", id: `batches-${position}` }, h("summary", null, `All ${batches.length} on record, newest first`),
       h("table", { class: "listing" }, h("thead", null, h("tr", null, ...COLUMNS.map(([name]) => h("th", { scope: "col" }, name)))),

@@ -15,7 +15,7 @@ async function refresh() {
     if (run.state !== "success" && run.state !== "failed") timer = setTimeout(refresh, LIVE_SECONDS * 1000);
   } catch (error) {
     failures += 1;
-    notice(error.status ? `Airflow refuses (${error.status}): ${error.message}` : "Airflow cannot be reached; trying again.");
+    notice(error.status ? `Airflow refused the request (${error.status}): ${error.message}` : "Airflow cannot be reached; trying again.");
     if (!error.status || error.status >= 500) timer = setTimeout(refresh, Math.min(60, LIVE_SECONDS * 2 ** failures) * 1000);
   }
 }
@@ -55,8 +55,8 @@ function drawProblems(stream, now) {
     problem && h("p", { class: "problem" }, problem),
     life?.alarm && h("p", { class: "alarm", role: "alert" }, life.alarm),
     holder && !stream.is_this && h("p", { class: "problem" }, `Another run has taken over this checkpoint, and what is shown here is that run's: ${holder.owner}.`),
-    holder && holder.until > 0 && !stream.supervised && h("p", { class: "problem" }, `It has not been supervised since ${clock(holder.until)} UTC (${duration(now - holder.until)}); its query may still run.`),
-    holder && !life && h("p", { class: "problem" }, "Nothing has been recorded of it yet."),
+    holder && holder.until > 0 && !stream.supervised && h("p", { class: "problem" }, `It has not been supervised since ${clock(holder.until)} UTC (${duration(now - holder.until)}); its query may still be running.`),
+    holder && !life && h("p", { class: "problem" }, "Nothing has been recorded for it yet."),
   ].filter(Boolean);
 }
 
