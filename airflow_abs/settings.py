@@ -32,6 +32,7 @@ DEFAULTS: dict[str, str] = {
     "strategy": "balanced",
     "slots": "",
     "durability": "auto",
+    "share_tasks": "True",
     "failures_per_run": "0.05",
     "failures_per_day": "1",
     "local_bytes": "",
@@ -57,6 +58,7 @@ DESCRIPTIONS: dict[str, str] = {
     "strategy": "balanced (any number, ranges of about equal bytes) or power_of_two (Flink 1.15's rule).",
     "slots": "Spark tasks that run at once; empty: what the Spark server says.",
     "durability": "auto (an edge is written when that pays, else kept inside Spark) or always (every edge is written).",
+    "share_tasks": "With always: steps of one small subtask each run in one task; every edge is written all the same.",
     "failures_per_run": "Prior of auto: stops for data or code in a run of a job; 0.05 is one run in twenty.",
     "failures_per_day": "Prior of auto: failures of machines in 24 hours of Spark's work.",
     "local_bytes": "Most that auto lets one operation hold in memory and on local disks; empty: 16 GB for each slot.",
@@ -87,6 +89,7 @@ class JobSettings:
     strategy: Strategy
     slots: int | None
     durability: Durability
+    share_tasks: bool
     failures_per_run: float
     failures_per_day: float
     local_bytes: int | None
@@ -103,8 +106,8 @@ class JobSettings:
         """The part that decides, as the plan stores it."""
         names = (
             "target_bytes", "most_waves", "min_parallelism", "max_parallelism", "default_source_parallelism",
-            "strategy", "slots", "durability", "failures_per_run", "failures_per_day", "local_bytes", "hot_keys",
-            "inference_timeout",
+            "strategy", "slots", "durability", "share_tasks", "failures_per_run", "failures_per_day", "local_bytes",
+            "hot_keys", "inference_timeout",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -132,6 +135,7 @@ def read_job_settings(overrides: dict[str, Any]) -> JobSettings:
         strategy=values["strategy"],
         slots=_optional_count("slots", values["slots"]),
         durability=values["durability"],
+        share_tasks=_flag(values["share_tasks"]),
         failures_per_run=_number("failures_per_run", values["failures_per_run"]),
         failures_per_day=_number("failures_per_day", values["failures_per_day"]),
         local_bytes=parse_bytes("local_bytes", values["local_bytes"]) if values["local_bytes"] else None,

@@ -25,7 +25,7 @@ from benchmarks.submit_step import place, run_step
 from benchmarks.whole import TASK, run_whole
 from benchmarks.workloads import Workload
 
-OUR_PEERS = ("ours", "auto", "auto_on_workers", "pooled", "worker", "triggerer", "fused_day")
+OUR_PEERS = ("ours", "auto", "auto_on_workers", "pooled", "worker", "triggerer", "fused_day", "separate")
 WHOLE_PEERS = ("whole", "whole_connect")
 AIRFLOW_PEERS = (*OUR_PEERS, *WHOLE_PEERS, "submit", "slices")
 SPARK_PEERS = ("files", "fused")

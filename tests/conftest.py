@@ -26,6 +26,7 @@ os.environ |= {
     "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
     "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE": f"file://{AIRFLOW_HOME}/exchange",
     "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "always",
+    "AIRFLOW__ADAPTIVE_SPARK__SHARE_TASKS": "False",
 }
 
 # Of every Java that a test starts: only the quick compiler. They are young and their data small, and the thorough one

@@ -232,6 +232,7 @@ def example_environment(folder: Path, target_bytes: int) -> dict[str, str]:
         "AIRFLOW__ADAPTIVE_SPARK__TARGET_BYTES": str(target_bytes),
         # The examples' data are so small that each day would be one operation, and nothing would be left to decide.
         "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "always",
+        "AIRFLOW__ADAPTIVE_SPARK__SHARE_TASKS": "False",
     }
 
 

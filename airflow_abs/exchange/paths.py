@@ -180,6 +180,10 @@ class JobFolder:
             folder = folder / f"piece-{_count(piece, 'piece', 0)}"
         return folder / escape(result)
 
+    def written_path(self, region: str, index: int, attempt: int) -> ExchangePath:
+        """Which of its results an attempt has written so far."""
+        return self.attempt_path(region, index, attempt) / "written.json"
+
     def try_path(self, region: str, index: int, number: int) -> ExchangePath:
         """The record of one of Airflow's tries, 1, 2, ..."""
         return self.subtask_path(region, index) / f"try-{_count(number, 'try', 1)}.json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -12,10 +12,12 @@ from airflow_abs.core.decide.sources import size_splits
 from airflow_abs.core.durability.demands import DaysDemands, DeclaredDemands, find_demands
 from airflow_abs.core.durability.failures import FailurePriors, estimate_mean_times
 from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory, Prediction, predict_job
-from airflow_abs.core.durability.rule import Conditions, decide_durability
-from airflow_abs.core.durability.strange_day import usual_bytes
+from airflow_abs.core.durability.rule import Conditions, EdgeDurability, decide_durability
+from airflow_abs.core.durability.sharing import share_tasks
+from airflow_abs.core.durability.strange_day import UsualBytes, usual_bytes
 from airflow_abs.core.graph.job_graph import JobGraph
-from airflow_abs.core.graph.joining import join_regions
+from airflow_abs.core.graph.joining import JoinedGraph, join_regions
+from airflow_abs.exchange.errors import SourceNotFoundError
 from airflow_abs.exchange.records.plan import PlannedEdge
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.spark.compile.vertices import VertexProgram
@@ -50,7 +52,8 @@ def join_where_it_pays(
     nondeterministic: Collection[str],
     history: JobHistory = NO_HISTORY,
 ) -> DaysGraph:
-    """Keep the edges inside Spark that it does not pay to write today; with `durability="always"` none.
+    """Keep the edges inside Spark that it does not pay to write today; with `durability="always"` none, but let small
+    regions share a task.
 
     Args:
         graph: as declared.
@@ -64,47 +67,72 @@ def join_where_it_pays(
     Raises:
         SourceNotFoundError: a source matches nothing (with `always`, `decide` finds out).
     """
-    if options.get("durability", "always") == "always":
+    always = options.get("durability", "always") == "always"
+    if always and not options.get("share_tasks", False):
         return DaysGraph(graph)
-    usual = usual_bytes(history)
-    sizes = {}
-    for name, program in programs.items():
-        if program.source is not None:
-            told = [split.bytes for split in splits_of(program.source, open_path)]
-            sizes[name] = sum(size_splits(told, usual.get(name))[0])
+    try:
+        sizes = _source_bytes(programs, open_path, usual_bytes(history))
+    except SourceNotFoundError:
+        if always:
+            return DaysGraph(graph)
+        raise
     predictions = predict_job(graph, sizes, history, slots=slots or 1)
-    priors = FailurePriors(options["failures_per_run"], options["failures_per_day"])
-    mean = estimate_mean_times(sum(each.seconds for each in predictions.values()), history, priors).seconds
     declared = DeclaredDemands(
         nondeterministic, options["ordered"], {name for name, program in programs.items() if program.join}
     )
     day = DaysDemands(predictions, options["target_bytes"], options["min_parallelism"], history)
+    settings = _settings(graph, programs, options["task_arguments"])
+    if always:
+        shared = share_tasks(graph, declared, day, settings)
+        return _days_graph(shared.joined, shared.edges, predictions)
+    priors = FailurePriors(options["failures_per_run"], options["failures_per_day"])
+    mean = estimate_mean_times(sum(each.seconds for each in predictions.values()), history, priors).seconds
     conditions = Conditions(
         mean_seconds=mean,
         slots=slots or 1,
         local_bytes=options["local_bytes"] or _LOCAL_BYTES_OF_A_SLOT * (slots or 1),
         demands=find_demands(graph, declared, day),
-        settings=_settings(graph, programs, options["task_arguments"]),
+        settings=settings,
     )
     decided = decide_durability(graph, predictions, conditions)
+    joined = join_regions(graph, [each.edge for each in decided if not each.durable])
+    return _days_graph(joined, decided, predictions, mean if isfinite(mean) else None)
+
+
+def _days_graph(
+    joined: JoinedGraph,
+    decided: Sequence[EdgeDurability],
+    predictions: Mapping[str, Prediction],
+    mean_seconds: float | None = None,
+) -> DaysGraph:
     for each in decided:
         log.info("%s: %s", each.edge, each.reason)
-    joined = join_regions(graph, [each.edge for each in decided if not each.durable])
     edges = tuple(
         PlannedEdge(each.edge.producer, each.edge.consumer, each.edge.input_name, each.durable, each.reason)
         for each in decided
     )
-    return DaysGraph(joined.graph, joined.into, edges, predictions, mean if isfinite(mean) else None)
+    return DaysGraph(joined.graph, joined.into, edges, predictions, mean_seconds)
+
+
+def _source_bytes(
+    programs: Mapping[str, VertexProgram], open_path: Callable[[str], ExchangePath], usual: Mapping[str, UsualBytes]
+) -> dict[str, int]:
+    sizes = {}
+    for name, program in programs.items():
+        if program.source is not None:
+            told = [split.bytes for split in splits_of(program.source, open_path)]
+            sizes[name] = sum(size_splits(told, usual.get(name))[0])
+    return sizes
 
 
 def _settings(
     graph: JobGraph, programs: Mapping[str, VertexProgram], task_arguments: Mapping[str, int]
-) -> dict[str, object]:
+) -> dict[str, Hashable]:
     """What the task and the session of each region run with; the vertices of one agree already."""
     return {
         region.name: (
-            sorted({task_arguments[vertex] for vertex in region.vertices}),
-            sorted(programs[region.name].spark_conf.items()),
+            tuple(sorted({task_arguments[vertex] for vertex in region.vertices})),
+            tuple(sorted(programs[region.name].spark_conf.items())),
         )
         for region in graph.regions
     }

@@ -40,6 +40,8 @@ class AdaptiveSparkJob(TaskGroup):
         slots: how many Spark tasks run at once; by default what the server says.
         durability: ``auto`` writes an edge on the days on which that pays and keeps it inside Spark on all others;
             ``always`` writes every edge.
+        share_tasks: with ``always``: steps that are predicted to read no more than one subtask each run in one task,
+            one after the other; every edge is a file all the same, and a try goes on behind what is written.
         failures_per_run, failures_per_day: what ``auto`` takes for granted before runs were seen: stops for data or
             code in a run, failures of machines in 24 hours of Spark's work.
         local_bytes: most that ``auto`` lets one Spark operation hold in memory and on local disks of the cluster, such
@@ -85,6 +87,7 @@ class AdaptiveSparkJob(TaskGroup):
         strategy: Strategy | None = None,
         slots: int | None = None,
         durability: Durability | None = None,
+        share_tasks: bool | None = None,
         failures_per_run: float | None = None,
         failures_per_day: float | None = None,
         local_bytes: int | str | None = None,
@@ -118,6 +121,7 @@ class AdaptiveSparkJob(TaskGroup):
                 "strategy": strategy,
                 "slots": slots,
                 "durability": durability,
+                "share_tasks": share_tasks,
                 "failures_per_run": failures_per_run,
                 "failures_per_day": failures_per_day,
                 "local_bytes": local_bytes,

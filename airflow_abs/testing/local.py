@@ -201,7 +201,7 @@ def _plan(
         programs[name] = replace(programs[name], sink=Files(str(folder / "sinks" / name)))
     vertices = [replace(each, has_sink=each.has_sink or each.name in passed_on) for each in task.graph.vertices]
     graph = build_job_graph(vertices, task.graph.edges, task.options["max_parallelism"])
-    options = {**task.options, **({"durability": "always"} if spread else {})}
+    options = {**task.options, **({"durability": "always", "share_tasks": False} if spread else {})}
     return JobRun.planned(endpoint, run, graph, programs, options)
 
 

@@ -209,7 +209,8 @@ def planned_tables(
     from airflow_abs.testing.job_run import JobRun
 
     made: dict[str, AdaptiveSparkOperator] = {}
-    with DAG("contract") as dag, AdaptiveSparkJob("job", exchange=str(folder), durability="always"):
+    written = {"durability": "always", "share_tasks": False}
+    with DAG("contract") as dag, AdaptiveSparkJob("job", exchange=str(folder), **written):
         for name, arguments in vertices.items():
             inputs = {each: made[each].rebalance() for each in arguments.get("inputs", ())}
             made[name] = AdaptiveSparkOperator(task_id=name, **{**arguments, "inputs": inputs})

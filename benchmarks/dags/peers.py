@@ -1,9 +1,9 @@
 """For every workload the DAGs that are compared: `<workload>__<peer>`, see `PEERS`.
 
 `pooled` is ours in a pool, `worker` and `auto_on_workers` are without the triggerer, `triggerer` is ours without
-workers, `fused_day` is ours with every day small enough to be fused, `scaled` is ours with small subtasks; `whole` and
-`whole_connect` are one task each. All read the tables that the run is told, run the same steps, and retry a killed task
-after one second.
+workers, `separate` is ours with tasks for every region, `fused_day` is ours with every day small enough to be fused,
+`scaled` is ours with small subtasks; `whole` and `whole_connect` are one task each. All read the tables that the run is
+told, run the same steps, and retry a killed task after one second.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ PEERS = {
     "auto": lambda workload: ours(workload, durability="auto"),
     "auto_on_workers": lambda workload: ours(workload, durability="auto", deferrable=False),
     "fused_day": lambda workload: ours(workload, durability="auto", failures_per_run=0, failures_per_day=0),
-    "scaled": lambda workload: ours(workload, target_bytes="16MB"),
+    "separate": lambda workload: ours(workload, share_tasks=False),
+    "scaled": lambda workload: ours(workload, target_bytes="16MB", share_tasks=False),
     "whole": whole_job,
     "whole_connect": whole_connected,
     "submit": submit,

@@ -114,6 +114,7 @@ def airflow_environment(place: Place) -> dict[str, str]:
         "ADAPTIVE_SPARK__EXCHANGE": f"file://{shared}/exchange",
         # The demo's data are so small that nothing would be spread; here it is to be seen.
         "ADAPTIVE_SPARK__DURABILITY": "always",
+        "ADAPTIVE_SPARK__SHARE_TASKS": "False",
     }
     return {f"AIRFLOW__{name}": value for name, value in settings.items()} | {
         "AIRFLOW_HOME": place.folders["airflow"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import wraps
@@ -15,11 +16,13 @@ import pytest
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.exchange.errors import DamagedFileError
+from airflow_abs.exchange.records.manifest import read_manifest
 from airflow_abs.exchange.records.plan import read_plan
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from tests.job_runner import JobRun, run_job
+from tests.job_runner import JobRun, plan_run
 
 pytestmark = pytest.mark.spark
 
@@ -85,7 +88,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(
+def plan(
     server: ConnectEndpoint, lake: Path, root: Path, transforms: Mapping[str, Any] | None = None, **options: Any
 ) -> JobRun:
     programs = [
@@ -98,7 +101,15 @@ def run(
         VertexProgram("shares", share, {}, sink=Files(str(root / "shares"))),
     ]
     programs = [replace(each, transform=(transforms or {}).get(each.name, each.transform)) for each in programs]
-    return run_job(server, root / "exchange", VERTICES, EDGES, programs, max_parallelism=4, **options)
+    return plan_run(server, root / "exchange", VERTICES, EDGES, programs, max_parallelism=4, **options)
+
+
+def run(server: ConnectEndpoint, lake: Path, root: Path, **given: Any) -> JobRun:
+    job = plan(server, lake, root, **given)
+    for region in job.plan.regions:
+        asyncio.run(job.run_region(region.name))
+    job.commit()
+    return job
 
 
 def check_rows(lake: Path, root: Path) -> None:
@@ -190,3 +201,69 @@ def test_always_asks_for_nothing_and_writes_every_edge(
     job = run(connect_server, lake, tmp_path, durability="always")
     check_rows(lake, tmp_path)
     assert (job.plan.edges, job.plan.predictions, job.plan.fused) == ((), {}, {})
+
+
+def test_a_small_day_of_always_is_one_subtask_for_each_sink_and_writes_every_edge(
+    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
+) -> None:
+    job = run(connect_server, lake, tmp_path, durability="always", share_tasks=True)
+    check_rows(lake, tmp_path)
+    assert [region.name for region in job.plan.regions] == ["enriched", "shares"]
+    assert read_plan(job.folder) == job.plan
+    assert all(edge.durable for edge in job.plan.edges)
+    results = {region.name: [step.result for step in region.steps] for region in job.plan.regions}
+    whole = [f"{name}.whole" for name in ("orders", "customers", "valid")]
+    assert results["enriched"][:3] == whole
+    assert results["shares"] == ["totals.whole", "counts.whole", "shares.sink"]
+    manifest = read_manifest(job.folder, "enriched", 0)
+    assert [manifest.results[name].rows for name in whole] == [3000, 90, 2571]  # 3 of 3000 * 6 / 7, rounded
+    assert (job.decisions["enriched"].parallelism, job.decisions["enriched"].rule) == (1, "single_subtask")
+
+
+def test_a_large_day_of_always_has_a_task_for_every_step(
+    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
+) -> None:
+    job = run(connect_server, lake, tmp_path, durability="always", share_tasks=True, target_bytes=1000)
+    check_rows(lake, tmp_path)
+    assert (job.plan.regions, job.plan.fused) != ((), {})
+    assert job.decisions["enriched"].parallelism > 1
+    assert {"orders", "valid"}.isdisjoint(job.plan.fused)
+
+
+def test_a_try_goes_on_behind_the_steps_that_one_before_it_has_written(
+    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
+) -> None:
+    job = plan(connect_server, lake, tmp_path, durability="always", share_tasks=True)
+    job.decide("enriched")
+    broken = Path(job.folder.step_path("enriched", 3))
+    template = broken.read_bytes()
+    broken.write_bytes(b"")
+    with pytest.raises(DamagedFileError):
+        asyncio.run(job.run_subtask("enriched", 0))
+    broken.write_bytes(template)
+    asyncio.run(job.run_subtask("enriched", 0, attempt=2))
+    manifest = read_manifest(job.folder, "enriched", 0)
+    attempts = {name: {file.path.split("/")[2] for file in each.files} for name, each in manifest.results.items()}
+    again = {"attempt-1"}
+    assert attempts == {"orders.whole": again, "customers.whole": again, "valid.whole": again} | {
+        name: {"attempt-2"} for name in list(manifest.results)[3:]
+    }
+
+
+def test_a_step_whose_files_are_lost_is_written_again_and_so_is_everything_behind_it(
+    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
+) -> None:
+    job = plan(connect_server, lake, tmp_path, durability="always", share_tasks=True)
+    job.decide("enriched")
+    broken = Path(job.folder.step_path("enriched", 3))
+    template = broken.read_bytes()
+    broken.write_bytes(b"")
+    with pytest.raises(DamagedFileError):
+        asyncio.run(job.run_subtask("enriched", 0))
+    broken.write_bytes(template)
+    lost = next(Path(job.folder.attempt_path("enriched", 0, 1)).glob("customers.whole/part-*.parquet"))
+    lost.write_bytes(b"")
+    asyncio.run(job.run_subtask("enriched", 0, attempt=2))
+    manifest = read_manifest(job.folder, "enriched", 0)
+    attempts = [{file.path.split("/")[2] for file in each.files} for each in manifest.results.values()]
+    assert attempts == [{"attempt-1"}, *[{"attempt-2"}] * (len(manifest.results) - 1)]

@@ -12,6 +12,8 @@ from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, Region, sort_regions
 from airflow_abs.core.graph.regions import compute_components, compute_strong_components
 
+_ONE_OPERATION = "one Spark operation, without writing in between"
+
 
 @dataclass(frozen=True, slots=True)
 class JoinedGraph:
@@ -21,11 +23,12 @@ class JoinedGraph:
     into: Mapping[str, str]
 
 
-def join_regions(graph: JobGraph, inside: Collection[JobEdge]) -> JoinedGraph:
+def join_regions(graph: JobGraph, inside: Collection[JobEdge], *, written: bool = False) -> JoinedGraph:
     """Let the regions on both sides of each of these edges be one.
 
     What takes in others keeps the name of its last region and becomes one subtask. An edge that is not among `inside`,
-    and whose two regions are joined by others, stays inside Spark, too.
+    and whose two regions are joined by others, stays inside Spark, too. If they are `written`, all edges that become
+    inner ones are files nevertheless, which the subtask writes and reads one after the other.
 
     Raises:
         InvalidValueError: joined like this, a region would wait for what waits for it; names some of them.
@@ -37,13 +40,16 @@ def join_regions(graph: JobGraph, inside: Collection[JobEdge]) -> JoinedGraph:
     home_of = {vertex: homes[region.name] for region in graph.regions for vertex in region.vertices}
     _check_no_cycle(graph, home_of)
     edges = tuple(
-        replace(edge, pipelined=True) if home_of[edge.producer] == home_of[edge.consumer] else edge
+        _as_inner(edge, written and graph.crosses_regions(edge))
+        if home_of[edge.producer] == home_of[edge.consumer]
+        else edge
         for edge in graph.edges
     )
+    how = "one subtask, one after the other, and each is written" if written else _ONE_OPERATION
     joined = JobGraph(graph.vertices, edges, ())
     taking = set(into.values())
     regions = [
-        _merge(joined, region.name, home_of) if region.name in taking else region
+        _merge(joined, region.name, home_of, how) if region.name in taking else region
         for region in graph.regions
         if region.name not in into
     ]
@@ -96,7 +102,11 @@ def _check_no_cycle(graph: JobGraph, home_of: Mapping[str, str]) -> None:
         )
 
 
-def _merge(graph: JobGraph, name: str, home_of: Mapping[str, str]) -> Region:
+def _as_inner(edge: JobEdge, written: bool) -> JobEdge:
+    return replace(edge, pipelined=True, durable=True) if written else replace(edge, pipelined=True)
+
+
+def _merge(graph: JobGraph, name: str, home_of: Mapping[str, str], how: str) -> Region:
     """One region of all vertices that are at home in `name`; its durable inputs need not be cut."""
     members = {vertex for vertex, home in home_of.items() if home == name}
     read = [edge for edge in graph.edges if edge.consumer in members]
@@ -108,5 +118,5 @@ def _merge(graph: JobGraph, name: str, home_of: Mapping[str, str]) -> Region:
         inner=tuple(edge for edge in read if edge.producer in members),
         parallelism=None,
         subpartitions=1,
-        single_subtask_reason=f"{', '.join(vertices)} run as one Spark operation, without writing in between",
+        single_subtask_reason=f"{', '.join(vertices)} run as {how}",
     )

@@ -126,7 +126,7 @@ function drawEdge(drawing, edge, { places, down, size }, { entry, share }, look)
 
 // Lines of parts, each with a class of its own.
 function linesOf(edge, down) {
-  if (edge.kept) return [[["kind", "inside Spark"]]];
+  if (edge.kept) return [[["kind", edge.durable ? "a file" : "inside Spark"]]];
   const kind = edge.inferred ? `${edge.kind}, inferred` : edge.kind, size = edge.bytes === null ? "?" : bytes(edge.bytes);
   const rows = [["rows", edge.rows === null ? null : roughly(edge.rows)]], ways = [["kind", kind], ["keys", edge.keys.length ? shorten(edge.keys.join(", "), 20 - kind.length) : null]];
   const lines = down ? [ways, [["size", size]], rows] : [ways, [["size", size], ...rows]];
@@ -140,7 +140,10 @@ function roughly(rows) {
 
 function tellBox(node) {
   const { region, inside } = node, decided = region.parallelism !== null;
-  if (inside) return [`${node.name} runs inside ${inside} today: it has no task and no files of its own`, ...region.inside.filter((edge) => edge.producer === node.name).map((edge) => edge.reason)];
+  if (inside) {
+    const outputs = region.inside.filter((edge) => edge.producer === node.name), own = outputs.some((edge) => edge.durable) ? "no task" : "no task and no files";
+    return [`${node.name} runs inside ${inside} today: it has ${own} of its own`, ...outputs.map((edge) => edge.reason)];
+  }
   const state = decided ? `${count(region.parallelism, "subtask")}, ${describeShares(shares(subtasksOf(region)))}` : "not decided yet";
   return [`${node.vertices.join(" + ")}: ${state}`, region.reason && arrow(region.reason), region.broadcast_bytes > 0 && `and ${bytes(region.broadcast_bytes)} of broadcast inputs, read whole by every subtask`].filter(Boolean);
 }

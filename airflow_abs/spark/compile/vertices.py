@@ -86,9 +86,12 @@ class CompiledVertex:
 
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:
-    """True if the vertex's rows are written to files: a gate, or it has several readers, or none in its own region."""
+    """True if the vertex's rows are written to files: a gate, or it has several readers, or none in its own region, or
+    one for whom they are written all the same."""
     edges = graph.outputs_of(vertex)
-    return graph.vertex(vertex).is_gate or len(edges) != 1 or graph.crosses_regions(edges[0])
+    return (
+        graph.vertex(vertex).is_gate or len(edges) != 1 or graph.crosses_regions(edges[0]) or edges[0].durable is True
+    )
 
 
 def compile_vertices(

@@ -58,6 +58,7 @@ class AttemptExecution:
                 outcome = await execute_operation(self.connection, operation, on_progress=listener)
                 found = read_observed(outcome.observed, operation.operation_id, step)
                 await asyncio.to_thread(self.work.measure, step, piece, found)
+                await asyncio.to_thread(self.work.note)
                 self.operations.append(operation)
         return self.work.merged()
 

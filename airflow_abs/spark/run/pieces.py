@@ -75,6 +75,11 @@ def why_it_stays_whole(region: PlannedRegion) -> str | None:
     return None
 
 
+def keeps_steps(region: PlannedRegion) -> bool:
+    """Whether a try goes on behind the steps that one before it wrote: pieces of those would not be told apart."""
+    return len(region.steps) > 1 and why_it_stays_whole(region) is not None
+
+
 def _cut_range(whole: IndexRange | None, sizes: Sequence[int], count: int) -> list[IndexRange]:
     if whole is None or not sizes:
         return []

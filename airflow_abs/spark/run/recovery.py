@@ -17,13 +17,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from airflow_abs.core.wording import format_bytes
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, write_manifest
+from airflow_abs.exchange.results.written_steps import leave_out_lost
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import InputLostError, RecomputationError
 from airflow_abs.spark.run.attempt import SubtaskAttempt
@@ -96,9 +97,12 @@ class Recovery:
         started = time.monotonic()
         attempt = SubtaskAttempt(lost.region, lost.index, ledger.claim.attempt, lost.decision)
         spec = await asyncio.to_thread(SubtaskSpec.load, self.folder, attempt)
-        kept: dict[str, ResultManifest] = {}
-        if lost.manifest is not None:
-            kept = {name: result for name, result in lost.manifest.results.items() if name not in lost.results}
+        before = lost.manifest.results if lost.manifest is not None else {}
+        others = {name: result for name, result in before.items() if name not in lost.results}
+
+        def kept(_inputs: str, suspects: Collection[str]) -> Mapping[str, ResultManifest]:
+            return leave_out_lost(self.folder, others, suspects)
+
         inner = replace(self, owner=f"{self.owner} < {lost}")
         written = await run_rounds(inner, spec, attempt, ledger, kept)
         manifest = Manifest(

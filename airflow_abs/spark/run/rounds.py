@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -67,6 +67,11 @@ class StoredAttempt(Protocol):
     def inputs(self) -> str: ...
 
 
+KeptResults = Callable[[str, Collection[str]], Mapping[str, ResultManifest]]
+"""Whole results of earlier attempts, from the digest of the inputs that are read now and from the files that Spark
+could not read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """What an attempt wrote, under the number with which it came through."""
@@ -81,7 +86,7 @@ async def run_rounds(
     spec: SubtaskSpec,
     attempt: SubtaskAttempt,
     ledger: AttemptLedger,
-    kept: Mapping[str, ResultManifest],
+    kept: KeptResults,
 ) -> Written:
     """Run an attempt; when its input is lost meanwhile, have that again and start over under the next number.
 
@@ -90,7 +95,7 @@ async def run_rounds(
         spec: what is to be run.
         attempt: its number is that of the first round.
         ledger: is told of each round before Spark is.
-        kept: results of an earlier attempt that need not be written again.
+        kept: gives the results that need not be written again.
 
     Raises:
         InputLostError: input was lost in every round, or is a source file.
@@ -99,11 +104,13 @@ async def run_rounds(
     check = InputCheck(spec)
     for _ in range(ROUNDS):
         inputs = await source.ensure_inputs(check)
-        number = await asyncio.to_thread(ledger.start, attempt.attempt, describe_inputs(inputs))
+        digest = describe_inputs(inputs)
+        number = await asyncio.to_thread(ledger.start, attempt.attempt, digest)
         if number != attempt.attempt:  # what runs may have read what was lost since
             await interrupt_attempt(source.connection, spec.folder, attempt)
             attempt = replace(attempt, attempt=number)
-        work = await asyncio.to_thread(AttemptWork.of, spec, attempt, inputs, kept)
+        found = await asyncio.to_thread(kept, digest, check.suspects)
+        work = await asyncio.to_thread(AttemptWork.of, spec, attempt, inputs, found)
         execution = AttemptExecution(source.connection, work, source.on_progress)
         try:
             results = await execution.run()

@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.manifest import Manifest, read_manifest, write_manifest
+from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, read_manifest, write_manifest
 from airflow_abs.exchange.records.tries import (
     TryRecord,
     begin_try,
@@ -25,6 +25,7 @@ from airflow_abs.exchange.records.tries import (
     read_try,
     write_try,
 )
+from airflow_abs.exchange.results.written_steps import first_whole, read_written
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import (
     OperationCancelledError,
@@ -39,7 +40,7 @@ from airflow_abs.spark.hot_keys.beside_subtask import searching_hot_key
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
 from airflow_abs.spark.run.claims import interrupt_recoveries
 from airflow_abs.spark.run.execution import ProgressListener
-from airflow_abs.spark.run.pieces import why_it_stays_whole
+from airflow_abs.spark.run.pieces import keeps_steps, why_it_stays_whole
 from airflow_abs.spark.run.recovery import Recovery
 from airflow_abs.spark.run.rounds import Written, number_to_start, run_rounds
 from airflow_abs.spark.run.work import SubtaskSpec
@@ -189,7 +190,21 @@ class _TryRun:
     async def _run(self) -> Written:
         assert self.spec is not None  # noqa: S101
         recovery = Recovery(self.connection, self.folder, str(self.attempt), self.on_progress)
-        return await run_rounds(recovery, self.spec, self.attempt, self, {})
+        return await run_rounds(recovery, self.spec, self.attempt, self, self._written_before)
+
+    def _written_before(self, inputs: str, suspects: Collection[str]) -> Mapping[str, ResultManifest]:
+        """By this attempt, in whatever process, or else by the last try that read the same and came so far."""
+        assert self.spec is not None  # noqa: S101
+        region, decision = self.spec.region, self.record.decision
+        if not keeps_steps(region):
+            return {}
+        tries = [entry.attempt for entry in reversed(self.earlier) if entry.inputs == inputs]
+        for attempt in dict.fromkeys([self.record.attempt, *tries]):
+            noted = read_written(self.folder, region.name, self.index, attempt, decision=decision)
+            if found := first_whole(self.folder, region.steps, noted, suspects):
+                log.info("going on behind what attempt %d has written: %s", attempt, ", ".join(found))
+                return found
+        return {}
 
     async def _run_adopted(self) -> Written:
         try:

@@ -28,6 +28,7 @@ from airflow_abs.exchange.records.plan import (
 )
 from airflow_abs.exchange.records.slices import Slice, read_slice
 from airflow_abs.exchange.results.measuring import measure_result, merge_results
+from airflow_abs.exchange.results.written_steps import note_written
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import read_bytes
 from airflow_abs.spark.connect.operations import UDFS_DO_NOT_HANG, derive_id
@@ -40,7 +41,7 @@ from airflow_abs.spark.relations import (
 )
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.input_files import FilesOfProducer, files_of_producers, producers_read
-from airflow_abs.spark.run.pieces import Piece, cut_pieces, most_files, why_it_stays_whole
+from airflow_abs.spark.run.pieces import Piece, cut_pieces, keeps_steps, most_files, why_it_stays_whole
 from airflow_abs.spark.source_files import read_source
 from airflow_abs.spark.sql_views import rename_views
 from airflow_abs.spark.template import bind
@@ -226,6 +227,13 @@ class AttemptWork:
         path = self._path(step, piece)
         measured = measure_result(self.spec.folder, path, step, found.rows, found.checksum, found.tallies)
         self.results[piece.number, step.result] = measured
+
+    def note(self) -> None:
+        """Store what is written so far, for a try that goes on behind it, if one may."""
+        if keeps_steps(self.spec.region):
+            results = {name: result for (_, name), result in self.results.items()}
+            own = self.attempt
+            note_written(self.spec.folder, Manifest(own.region, own.index, own.attempt, own.decision, 0.0, results))
 
     def merged(self) -> dict[str, ResultManifest]:
         """One result for all pieces of it."""

@@ -1,0 +1,73 @@
+"""Regions that are written all the same, and need no tasks of their own: on a small day each would be one subtask.
+
+A task of Airflow costs a second or two, however little it does (docs/benchmarks.md). So regions of which each is
+predicted to read no more than one subtask should run in the task of the last of them, one after the other. Every edge
+between them is a file, and a try that failed is taken up behind the last file that it has written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+
+from airflow_abs.core.durability.demands import DaysDemands, DeclaredDemands, find_demands
+from airflow_abs.core.durability.rule import Conditions, EdgeDurability, decide_durability
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
+from airflow_abs.core.graph.joining import JoinedGraph, join_regions
+from airflow_abs.core.wording import format_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTasks:
+    """A graph whose regions share tasks, and for each edge between declared regions why it is a task's or not."""
+
+    joined: JoinedGraph
+    edges: tuple[EdgeDurability, ...]
+
+
+def share_tasks(
+    graph: JobGraph, declared: DeclaredDemands, day: DaysDemands, settings: Mapping[str, Hashable]
+) -> SharedTasks:
+    """Join the regions that may share a task; all edges between them stay durable.
+
+    The rule that keeps edges inside Spark says which: where nothing fails and nothing is too large it joins all that
+    nothing demands to be apart. Here one thing more does: a region that is predicted to read more than one subtask.
+
+    Args:
+        graph: as declared.
+        declared: what the author said of vertices. What was said of edges has no meaning: all are written.
+        day: what is known on the day.
+        settings: as in `Conditions`.
+    """
+    crossing = [edge for edge in graph.edges if graph.crosses_regions(edge)]
+    plain = graph.with_edges({edge: replace(edge, durable=None) for edge in crossing})
+    demands = {**_find_large(graph, day), **find_demands(plain, declared, day)}
+    conditions = Conditions(inf, slots=1, local_bytes=sys.maxsize, demands=demands, settings=settings)
+    decided = list(zip(crossing, decide_durability(plain, day.predictions, conditions), strict=True))
+    joined = join_regions(graph, [edge for edge, each in decided if not each.durable], written=True)
+    return SharedTasks(joined, tuple(_explain(graph, joined, edge, each, day) for edge, each in decided))
+
+
+def _find_large(graph: JobGraph, day: DaysDemands) -> dict[str, str]:
+    """Reasons by name of the region: it, or who reads it, may need several subtasks."""
+    found: dict[str, str] = {}
+    for region in graph.regions:
+        size = day.predictions[region.name].input_bytes
+        if size > day.target_bytes:
+            target = format_bytes(day.target_bytes)
+            why = f"{region.name} is predicted to read {format_bytes(size)}, above a subtask's {target}"
+            for each in (region, *graph.producer_regions(region)):
+                found.setdefault(each.name, why)
+    return found
+
+
+def _explain(
+    graph: JobGraph, joined: JoinedGraph, edge: JobEdge, decided: EdgeDurability, day: DaysDemands
+) -> EdgeDurability:
+    if decided.durable:
+        return replace(decided, edge=edge)
+    size = format_bytes(day.predictions[graph.region_of(edge.producer).name].input_bytes)
+    home = joined.graph.region_of(edge.consumer).name
+    return EdgeDurability(edge, True, f"durable, without a task of its own: it reads {size} and runs in that of {home}")
