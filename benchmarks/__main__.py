@@ -42,7 +42,7 @@ BENCHMARKS = {
     "two_triggerers": "benchmarks.two_triggerers",
 }
 PEERS = (
-    "ours", "whole", "whole_connect", "pooled", "worker", "triggerer", "auto", "fused_day",
+    "ours", "whole", "whole_connect", "pooled", "worker", "triggerer", "auto", "fused_day", "separate",
     "submit", "slices", "files", "fused",
 )  # fmt: skip
 FAILURES = {

@@ -209,8 +209,10 @@ def planned_tables(
     from airflow_abs.testing.job_run import JobRun
 
     made: dict[str, AdaptiveSparkOperator] = {}
-    written = {"durability": "always", "share_tasks": False}
-    with DAG("contract") as dag, AdaptiveSparkJob("job", exchange=str(folder), **written):
+    with (
+        DAG("contract") as dag,
+        AdaptiveSparkJob("job", exchange=str(folder), durability="always", share_tasks=False),
+    ):
         for name, arguments in vertices.items():
             inputs = {each: made[each].rebalance() for each in arguments.get("inputs", ())}
             made[name] = AdaptiveSparkOperator(task_id=name, **{**arguments, "inputs": inputs})

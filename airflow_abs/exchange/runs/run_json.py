@@ -31,7 +31,7 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "vertices": list(region.planned.vertices),
         "declared": list(region.declared),
         "edges": [asdict(edge) for edge in region.edges],
-        "inside": [asdict(edge) for edge in region.planned_edges if edge.producer in region.vertices],
+        "inside": [asdict(edge) for edge in region.planned_edges if edge.producer in region.planned.vertices],
         "sinks": [{"vertex": sink.vertex, "path": sink.label} for sink in region.planned.sinks],
         "bound": region.planned.subpartitions,
         "parallelism": decision.parallelism if decision else None,
