@@ -27,7 +27,7 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePosixPath
 
@@ -106,6 +106,11 @@ class JobFolder:
     dag_id: str
     run_id: str
     job: str
+
+    def located(self) -> JobFolder:
+        """The same folder for many small reads: joining a `UPath` takes longer than reading the file behind it. Not for
+        `uri_for_spark`, which needs the path as it was written."""
+        return replace(self, root=locate(self.root))
 
     @property
     def path(self) -> ExchangePath:

@@ -177,8 +177,9 @@ def read_manifests(job: JobFolder, region: str, count: int, *, decision: str | N
     """
     if count < 1:
         raise ValueError(f"region {region!r}: expected a count of at least 1, found {count}")
+    near = job.located()
     with ThreadPoolExecutor(min(_READ_THREADS, count), thread_name_prefix="read-manifest") as pool:
-        return list(pool.map(lambda index: read_manifest(job, region, index, decision=decision), range(count)))
+        return list(pool.map(lambda index: read_manifest(near, region, index, decision=decision), range(count)))
 
 
 def bytes_by_subpartition(results: ResultManifest | Iterable[ResultManifest]) -> list[int]:

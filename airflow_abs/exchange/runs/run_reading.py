@@ -39,12 +39,13 @@ def read_run(folder: JobFolder, *, reader: ManifestReader | None = None, workers
         DamagedFileError, IncompatibleFileError: plan.json cannot be read; what is wrong with other files is told in the
             regions' `problems`.
     """
-    plan = read_plan(folder)
+    near = folder.located()
+    plan = read_plan(near)
     find = reader or read_committed
     regions: dict[str, RegionView] = {}
     with ThreadPoolExecutor(workers, thread_name_prefix="read-run") as pool:
         for planned in plan.regions:
-            regions[planned.name] = _read_region(folder, plan, planned, regions, find, pool)
+            regions[planned.name] = _read_region(near, plan, planned, regions, find, pool)
     return RunView(folder, plan, tuple(regions.values()))
 
 

@@ -90,13 +90,13 @@ class InputCheck:
         entries = [entry for entry in self.spec.region.inputs if entry.region == region]
         indices = sorted({index for entry in entries for index in self.spec.producers(entry)})
         decision = self.spec.reads.producer_decisions.get(region)
-        gathered = self._gathered(region, indices)
+        gathered, folder = self._gathered(region, indices), self.spec.folder.located()
 
         def read(index: int) -> Manifest | StoredFileError:
             if (known := gathered.get(index)) is not None and known.decision == decision:
                 return known
             try:
-                return read_manifest(self.spec.folder, region, index, decision=decision)
+                return read_manifest(folder, region, index, decision=decision)
             except (MissingFileError, DamagedFileError) as error:
                 return error
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.runs.run_reading import read_run
@@ -26,3 +28,22 @@ def test_reading_a_run_takes_the_checksum_of_each_decision_once(
     view = read_run(run.folder)
     assert [region.committed for region in view.regions] == [30, 30]
     assert len(taken) <= 2 * len(view.regions)  # when it is read, and to compare with
+
+
+def test_reading_a_run_joins_its_root_for_no_subtask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path of Airflow's takes longer to join than a manifest to read."""
+    run = chain_run(tmp_path, regions=2, subtasks=30)
+    run.run()
+    joined, join = [], UPath.__truediv__
+
+    def counted(path: UPath, key: str) -> UPath:
+        joined.append(key)
+        return join(path, key)
+
+    root = UPath(f"file://{tmp_path}")
+    monkeypatch.setattr(type(root), "__truediv__", counted)
+    view = read_run(replace(run.folder, root=root))
+    assert [region.committed for region in view.regions] == [30, 30]
+    assert len(joined) == 0
+    _ = root / "plan.json"
+    assert joined == ["plan.json"]  # so it was counted
