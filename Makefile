@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo test test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -61,10 +61,10 @@ lint: $(READY) ## ruff: rules and format
 types: $(READY) ## mypy --strict on the package and the testbed
 	$(BIN)/mypy
 
-imports: $(READY) ## the layers hold
+imports: $(READY) ## the import layers
 	$(BIN)/lint-imports
 
-fmt: $(READY) ## format, and mend what ruff can mend
+fmt: $(READY) ## format, and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -73,6 +73,13 @@ BENCH_ARGS ?= --only chain --only hot_key --only imports --scale 0.3
 bench: $(READY) java ## ours and four other ways on the same data, one after the other (BENCH_ARGS="--only chain --scale 8 --repeat 3")
 	@mkdir -p build
 	$(BIN)/python -m benchmarks --json build/bench.json --markdown build/bench.md $(BENCH_ARGS)
+
+# What the tests of the page draw, and its name in docs/images.
+SCREENSHOTS := shop-light:adaptive-plan shop-failed:adaptive-plan-failed shop-hot-key-light:hot-key shop-hot-key-dark:hot-key-dark \
+	shop-repair-light:repair shop-repair-dark:repair-dark stream-light:stream
+screenshots: $(READY) ## the pictures of the page in docs/images, drawn anew by its tests
+	$(BIN)/pytest tests/plugins/test_page_timeline.py tests/plugins/streams
+	@for each in $(SCREENSHOTS); do cp "build/screenshots/$${each%%:*}.png" "docs/images/$${each##*:}.png"; done
 
 docs: $(READY) ## the documentation site, in build/site; a warning is an error, such as a link that leads nowhere
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/doctrees . build/site
