@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow_abs.hooks.ephemeral import Ephemeral
     from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
     from airflow_abs.operators.streams.adaptive_spark_stream import AdaptiveSparkStream
+    from airflow_abs.tables.catalog_table import Table
     from airflow_abs.tables.delta_table import DeltaTable
     from airflow_abs.tables.iceberg_table import IcebergTable
     from airflow_abs.tables.postgres_table import PostgresTable
@@ -42,6 +43,7 @@ _HOMES = {
     "Rescale": "airflow_abs.core.streaming.rescale",
     "IcebergTable": "airflow_abs.tables.iceberg_table",
     "PostgresTable": "airflow_abs.tables.postgres_table",
+    "Table": "airflow_abs.tables.catalog_table",
 }
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "Rate",
     "Rescale",
     "RowCountChange",
+    "Table",
     "Unique",
     "__version__",
 ]

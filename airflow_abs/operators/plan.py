@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +73,12 @@ class PlanOperator(JobTask, SkipMixin):
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.records.job_history import read_history
         from airflow_abs.exchange.runs.root_marker import mark_root
+        from airflow_abs.hooks.catalogs import catalog_properties
         from airflow_abs.hooks.storage import open_path
+        from airflow_abs.spark.catalog.session_catalog import SessionCatalog
         from airflow_abs.spark.connect.session import open_session
         from airflow_abs.spark.planning import plan_job
+        from airflow_abs.tables.catalog.connections import Connections
         from airflow_abs.tables.declared import take_sources
 
         folder = self.folder(context)
@@ -83,8 +87,10 @@ class PlanOperator(JobTask, SkipMixin):
         began = context["ti"].start_date.timestamp()
         with open_session(endpoint) as session:
             known = read_history(folder, logical_date(context))
+            connect = Connections(catalog_properties, lambda: nullcontext(SessionCatalog(session)), open_path)
             programs = self._programs(
                 folder,
+                connect,
                 lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context)),
             )
             options = {**self.options, "data_interval": _data_interval(context)}
@@ -126,19 +132,22 @@ class PlanOperator(JobTask, SkipMixin):
             self.log.warning("could not end this run's Spark sessions: %s", error)
 
     def _programs(
-        self, folder: JobFolder, take: Callable[[dict[str, Any]], dict[str, Any]] = lambda sources: sources
+        self,
+        folder: JobFolder,
+        connect: Callable[[str], Mapping[str, str]],
+        take: Callable[[dict[str, Any]], dict[str, Any]] = lambda sources: sources,
     ) -> dict[str, Any]:
-        """What is rendered, by vertex. `take` makes of incremental sources the files that are this run's."""
-        from airflow_abs.hooks.catalogs import catalog_properties
+        """What is rendered, by vertex. `connect` is as in `TableSource.pin`; `take` makes of incremental sources the
+        files that are this run's."""
         from airflow_abs.spark.compile.vertices import VertexProgram
         from airflow_abs.tables.declared import find_targets, pin_sources, read_declared
 
         self._check_secrets()
         declared = {name: read_declared(sink) for name, sink in self.sinks.items()}
         check_sinks({name: sink for name, sink in declared.items() if isinstance(sink, Files)})
-        sinks = find_targets(declared, catalog_properties)
+        sinks = find_targets(declared, connect)
         read = {name: read_declared(value) for name, value in self.sources.items()}
-        sources = take(pin_sources(read, catalog_properties, folder))
+        sources = take(pin_sources(read, connect, folder))
         return {
             name: VertexProgram(
                 name,

@@ -3,6 +3,7 @@
     SparkOperationError
     ├── UserCodeError                 a wrong column, a bad cast, an exception in a UDF: the same again, never restarted
     ├── InputLostError                a file that should be read is gone or damaged: its producer must run again
+    ├── SourceChangedError            a file of a table is another one than `plan` listed, or is gone: never restarted
     ├── RecomputationError            lost input must not be, or was not, recomputed to the same rows: never restarted
     ├── SubtaskOutOfMemoryError       restarted in smaller pieces
     │   └── UnsplittableMemoryError   the smallest piece still was too large: never restarted
@@ -127,6 +128,10 @@ class UnsplittableMemoryError(SubtaskOutOfMemoryError):
     restartable = False
 
 
+class SourceChangedError(SparkOperationError):
+    """A table's files are not what `plan` listed any more."""
+
+
 class RecomputationError(SparkOperationError):
     """Lost input cannot be had back by running its producer again."""
 
@@ -181,6 +186,7 @@ _TYPES: dict[str, type[SparkOperationError]] = {
         SparkOperationError,
         UserCodeError,
         InputLostError,
+        SourceChangedError,
         RecomputationError,
         UnsplittableMemoryError,
         SubtaskOutOfMemoryError,

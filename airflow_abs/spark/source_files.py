@@ -118,10 +118,10 @@ def _join_constants(relation: Relation, files: Sequence[SourceFile], names: Sequ
 
     Args:
         relation: reads `files`.
-        names: of the new columns, in the order of the texts.
+        names: of the new columns, in the order of the texts, of which there may be one more.
     """
     proto = protos()
-    rows = ", ".join(_row(file) for file in files)
+    rows = ", ".join(_row(file, len(names)) for file in files)
     columns = ", ".join(map(quote, (_OF_FILE, *names)))
     table = proto.Relation(sql=proto.SQL(query=f"SELECT * FROM VALUES {rows} AS t({columns})"))  # noqa: S608
     small = proto.Relation(hint=proto.Hint(input=table, name="broadcast"))
@@ -143,12 +143,12 @@ def _constant_value(expression: str) -> str:
     return f"IF({_OF_FILE} IS NULL, {failure}, {expression})"
 
 
-def _row(file: SourceFile) -> str:
-    texts = ("CAST(NULL AS STRING)" if text is None else text_literal(text) for text in file.constants)
-    return f"({', '.join((text_literal(_as_shown(file.path)), *texts))})"
+def _row(file: SourceFile, count: int) -> str:
+    texts = ("CAST(NULL AS STRING)" if text is None else text_literal(text) for text in file.constants[:count])
+    return f"({', '.join((text_literal(escape_path(file.path)), *texts))})"
 
 
-def _as_shown(path: str) -> str:
+def escape_path(path: str) -> str:
     """A file's path as Spark (4.2) shows it in rows: as a URI, in which characters beyond ASCII stay what they are, and
     without an empty place of local files (``file:/lake``)."""
     scheme, separator, rest = path.partition("://")

@@ -16,6 +16,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.tables.errors import TableError
 
 _OWN = {
+    "catalog": "airflow_abs.tables.catalog_table.Table",
     "delta": "airflow_abs.tables.delta_table.DeltaTable",
     "iceberg": "airflow_abs.tables.iceberg_table.IcebergTable",
     "postgres": "airflow_abs.tables.postgres_table.PostgresTable",

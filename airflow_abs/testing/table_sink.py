@@ -46,7 +46,7 @@ class TableSinkContract(TableContract):
     def target(self, mode: str = "append") -> TargetTable:
         from airflow_abs.tables.declared import find_targets
 
-        return cast("TargetTable", find_targets({"t": self.declare(mode=mode)}, connections())["t"])
+        return cast("TargetTable", find_targets({"t": self.declare(mode=mode)}, connections(self.endpoint))["t"])
 
     def publish(
         self,
@@ -57,7 +57,9 @@ class TableSinkContract(TableContract):
     ) -> dict[str, Any]:
         from airflow_abs.tables.publishing.publication import publish_staged
 
-        return publish_staged(target, staged, identity=f"dag/{run}/job/t", connect=connections(), on_step=on_step)
+        return publish_staged(
+            target, staged, identity=f"dag/{run}/job/t", connect=connections(self.endpoint), on_step=on_step
+        )
 
     def stage(self, folder: Path, target: TargetTable, *rows: tuple[int, int]) -> list[StagedFile]:
         """A file for each of these ranges of `make_rows`."""

@@ -45,8 +45,8 @@ class TableSourceContract(TableContract):
 
         source = self.declare(**arguments)
         if isinstance(source, LandedSource):
-            return source.land(connections(), folder / "landed")
-        return cast("Pin", source.pin(connections()))
+            return source.land(connections(self.endpoint), folder / "landed")
+        return cast("Pin", source.pin(connections(self.endpoint)))
 
     def infer(self, pin: Pin, **arguments: Any) -> Inferred:
         """What the table answers in `decide`, on the thread on which it is asked there."""
@@ -54,7 +54,9 @@ class TableSourceContract(TableContract):
         from airflow_abs.tables.inference import ask
         from airflow_abs.tables.source import InferenceContext
 
-        context = InferenceContext(pin.pinned, pin.files, connections(), Bounds(1, 128), target_bytes=2**20)
+        context = InferenceContext(
+            pin.pinned, pin.files, connections(self.endpoint), Bounds(1, 128), target_bytes=2**20
+        )
         return ask(self.declare(**arguments), context, _SECONDS).result(_SECONDS)
 
     def test_a_declared_source_comes_back_from_json_where_there_is_no_table(self) -> None:

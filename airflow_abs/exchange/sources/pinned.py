@@ -47,6 +47,8 @@ class PinnedTable:
         files, bytes: what is read; `all_files`, `all_bytes`: what that version holds.
         constants: columns that are in no file, in the order of their texts in `SourceFile`.
         details: what its format needs to know of the version besides, as JSON values.
+        rewritable: whether its files may be replaced under their names. Each is then listed with one more text after
+            those of the constants: when it was last changed, in milliseconds since 1970; subtasks compare it.
         declared: the table as it was declared, templates rendered, from which it is made again, see
             `airflow_abs.tables.kinds`; whoever asks a source to fix its version sets it.
     """
@@ -64,6 +66,7 @@ class PinnedTable:
     constants: tuple[Constant, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     declared: Mapping[str, Any] = field(default_factory=dict)
+    rewritable: bool = False
 
     @property
     def label(self) -> str:

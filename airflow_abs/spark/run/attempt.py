@@ -34,7 +34,7 @@ class SubtaskAttempt:
         """What all operations of this attempt carry."""
         return derive_id(self.session_id(folder), self.index)
 
-    def operation_id(self, folder: JobFolder, step: int, piece: int | None = None) -> str:
+    def operation_id(self, folder: JobFolder, step: int | str, piece: int | None = None) -> str:
         return derive_id(self.session_id(folder), self.index, step, *(() if piece is None else (piece,)))
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from airflow_abs.exchange.py_files import read_py_file
 from airflow_abs.exchange.records.manifest import ResultManifest
 from airflow_abs.exchange.records.plan import PlannedStep
+from airflow_abs.spark.catalog.unchanged_files import check_unchanged
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress, execute_operation
 from airflow_abs.spark.connect.operations import Operation, add_py_files, get_config, release_operation, set_config
@@ -37,13 +38,13 @@ class AttemptExecution:
     async def run(self) -> Mapping[str, ResultManifest]:
         """Write every result that the work does not have yet, and return all.
 
-        Raises:
-            SparkOperationError: one of its kinds.
-            ExchangeError: a template cannot be read, or what was written not be measured.
+            Raises:
+        XX cannot be read, or what was written not be measured.
         """
         attempt, folder = self.work.attempt, self.work.spec.folder
         await set_config(self.connection, attempt.session_id(folder), self.work.settings())
         await self._send_py_files(attempt.session_id(folder))
+        await self._check_sources("before")
         for piece in self.work.pieces:
             for number, step in enumerate(self.work.spec.region.steps):
                 if (piece.number, step.result) in self.work.results:
@@ -60,7 +61,11 @@ class AttemptExecution:
                 await asyncio.to_thread(self.work.measure, step, piece, found)
                 await asyncio.to_thread(self.work.note)
                 self.operations.append(operation)
+        await self._check_sources("after")
         return self.work.merged()
+
+    async def _check_sources(self, when: str) -> None:
+        self.operations += await check_unchanged(self.connection, self.work.spec, self.work.attempt, when)
 
     async def _send_py_files(self, session_id: str) -> None:
         """Once for each session: its other subtasks find the note that they are there."""

@@ -25,6 +25,7 @@ from typing import Protocol
 from airflow_abs.exchange.paths import is_landed
 from airflow_abs.exchange.records.manifest import ResultManifest
 from airflow_abs.exchange.records.tries import next_attempt
+from airflow_abs.spark.catalog.unchanged_files import explain_lost
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import InputLostError, SparkOperationError
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
@@ -99,6 +100,7 @@ async def run_rounds(
 
     Raises:
         InputLostError: input was lost in every round, or is a source file.
+        SourceChangedError: a file of a table is not what `plan` listed.
         SparkOperationError, ExchangeError: a round failed otherwise.
     """
     check = InputCheck(spec)
@@ -141,6 +143,8 @@ def describe_inputs(inputs: Inputs) -> str:
 def _explain_source(spec: SubtaskSpec, error: InputLostError) -> SparkOperationError:
     if not spec.region.sources:
         return error
+    if (changed := explain_lost(spec, error)) is not None:
+        return changed
     name = spec.region.name
     if any(is_landed(path) for path in error.paths):
         return error.with_context(

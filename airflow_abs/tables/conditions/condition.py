@@ -84,6 +84,11 @@ def read_condition(table: str, schema: Schema, where: str) -> Condition:
         raise _refusal(table, where, str(error).partition("\n")[0]) from error
 
 
+def sql_of(schema: Schema, expression: BooleanExpression) -> str:
+    """Spark's SQL of a part of a condition that was read."""
+    return visit(expression, _SparkSql(schema))
+
+
 def _refusal(table: str, where: str, why: str) -> TableError:
     return TableError(
         f"table {table}: where={where!r} cannot be used to choose files: {why}; expected comparisons of columns with "

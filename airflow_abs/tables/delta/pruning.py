@@ -6,9 +6,8 @@ went through a float. So bounds are widened, or not used, until they hold for ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -17,19 +16,12 @@ from pyiceberg.expressions.literals import Literal
 from pyiceberg.expressions.visitors import BoundBooleanExpressionVisitor, bind, visit
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
     DoubleType,
     FloatType,
-    IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
-    StringType,
     StructType,
     TimestampType,
     TimestamptzType,
@@ -37,30 +29,17 @@ from pyiceberg.types import (
 
 from airflow_abs.core.pruning.value_ranges import Span, comparable
 from airflow_abs.tables.conditions.condition import Condition, find_path, read_condition
+from airflow_abs.tables.conditions.spark_types import schema_of
 from airflow_abs.tables.delta.columns import DeltaColumns, Field, stored_path
 from airflow_abs.tables.delta.partition_values import internal
 
-_TYPES: Mapping[str, type[IcebergType]] = {
-    "boolean": BooleanType,
-    "byte": IntegerType,
-    "short": IntegerType,
-    "integer": IntegerType,
-    "long": LongType,
-    "float": FloatType,
-    "double": DoubleType,
-    "date": DateType,
-    "timestamp": TimestamptzType,
-    "timestamp_ntz": TimestampType,
-    "string": StringType,
-    "binary": BinaryType,
-}
 _MICROS_LOST = 1_000
 _DIGITS_OF_A_FLOAT = 15
 
 
 def condition_on(name: str, columns: DeltaColumns, where: str) -> tuple[Condition, Schema]:
     """Understand a condition on a table's columns; errors as `read_condition`."""
-    schema = Schema(*_fields(columns.fields, count(1)))
+    schema = schema_of(columns.fields)
     return read_condition(name, schema, where), schema
 
 
@@ -78,7 +57,7 @@ def choose_files(condition: Condition, schema: Schema, stored: Sequence[Field], 
 
 def spans_of(columns: DeltaColumns, stored: Sequence[Field], adds: pa.Table, column: str) -> list[Span | None]:
     """Least and greatest value of a column in each file that `adds` name; as `Pin.spans`."""
-    schema = Schema(*_fields(columns.fields, count(1)))
+    schema = schema_of(columns.fields)
     field = next((field for field in schema.fields if field.name == column), None)
     if field is None or isinstance(field.field_type, FloatType | DoubleType | StructType | ListType | MapType):
         return [None] * adds.num_rows
@@ -94,26 +73,6 @@ def _span(bounds: _Bounds) -> Span | None:
         return (comparable(bounds.low), comparable(bounds.high))
     except TypeError:
         return None
-
-
-def _fields(fields: Iterable[Field], numbers: Iterator[int]) -> list[NestedField]:
-    """All are optional: whatever Spark reads may be NULL."""
-    return [NestedField(next(numbers), field["name"], _type(field["type"], numbers)) for field in fields]
-
-
-def _type(kind: Any, numbers: Iterator[int]) -> IcebergType:
-    if isinstance(kind, str):
-        if kind.startswith("decimal("):
-            precision, scale = kind.removeprefix("decimal(").rstrip(")").split(",")
-            return DecimalType(int(precision), int(scale))
-        return _TYPES[kind]()
-    match kind["type"]:
-        case "array":
-            return ListType(next(numbers), _type(kind["elementType"], numbers), element_required=False)
-        case "map":
-            key, value = (_type(kind[of], numbers) for of in ("keyType", "valueType"))
-            return MapType(next(numbers), key, next(numbers), value, value_required=False)
-    return StructType(*_fields(kind["fields"], numbers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,8 @@ def publish(
             )
         plan = dag.get_task("job.plan")
         folder = JobFolder(tmp_path / "exchange", "tables", run, "job")
-        planned = JobRun.planned(connect_server, folder, plan.graph, plan._programs(folder), plan.options)
+        programs = plan._programs(folder, catalog_properties)
+        planned = JobRun.planned(connect_server, folder, plan.graph, programs, plan.options)
         shutil.rmtree(tmp_path / "exchange" / "tables" / f"{run}-{parallelism}", ignore_errors=True)  # a cleared run
         spread = planned.at_parallelism(f"{run}-{parallelism}", parallelism)
         assert asyncio.run(spread.run_regions()) == {}

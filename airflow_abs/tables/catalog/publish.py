@@ -1,0 +1,298 @@
+"""A run's files become a table's, by the statements that its catalog has; none of them is atomic with another.
+
+    mark 'begun'  ->  files into the run's folder  ->  the table's, by mode  ->  mark 'done'
+
+The mark is a property of the table: the state, which rows of the run, and whose they are. So whoever tries again, or
+repeats it a day later, finds out how far it came. What is repeated in between changes nothing: files have the same
+names, and a location is set to where it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
+from airflow_abs.exchange.storage.uris import with_authority
+from airflow_abs.tables.catalog.description import TableDescription, describe, shown_columns
+from airflow_abs.tables.catalog.marks import BEGUN, DONE, REPLACING, Mark, forgettable, name_of, read_marks
+from airflow_abs.tables.catalog.partitions import (
+    Partition,
+    as_written,
+    folder_of,
+    list_values,
+    locate_partitions,
+)
+from airflow_abs.tables.catalog.run_folder import HIDDEN, RunFile, RunFolder, name_files
+from airflow_abs.tables.catalog.statements import (
+    SparkCatalog,
+    StatementError,
+    StoredFile,
+    partition_clause,
+    quote_table,
+    refused,
+    string_literal,
+)
+from airflow_abs.tables.catalog.target import identity_of
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.sink import Published, RunFiles
+
+if TYPE_CHECKING:
+    from airflow_abs.exchange.publish.target_table import TargetTable
+
+Values = tuple[str | None, ...]
+_OURS = "airflow-abs"
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The table as it is now: where its partitions are that this run writes, and the files in them."""
+
+    found: TableDescription
+    locations: Mapping[Values, Partition]
+    files: Sequence[StoredFile]
+
+    @property
+    def marks(self) -> dict[str, Mark]:
+        return read_marks(self.found.table_properties)
+
+
+@dataclass(slots=True)
+class CatalogPublication:
+    """One run's publication to one table.
+
+    Args:
+        target: as planned.
+        run: its files.
+        catalog: the job's Spark.
+        open_path: opens a path of the table's storage.
+        on_step: told every step that is done; what it raises ends the publication there, as a kill would.
+    """
+
+    target: TargetTable
+    run: RunFiles
+    catalog: SparkCatalog
+    open_path: Callable[[str], ExchangePath]
+    on_step: Callable[[str], None] = lambda step: None
+
+    def publish(self) -> Published:
+        """Publish, or find that it is published.
+
+        Raises:
+            CommitConflictError: others changed what this run is about to overwrite.
+            TableError: the table is another one by now, or Spark refuses a statement.
+            ExchangeError: a staged file is gone or damaged.
+        """
+        files = name_files(self.target, self.run.files, f"{self._prefix}{self._digest}")
+        head = self._head(files)
+        mark = head.marks.get(self._short)
+        if mark is not None and mark.is_done(self._digest):
+            return Published(changed=False, details=self._details(head))
+        if not files and mark is None and self.target.mode != "overwrite":
+            return Published(changed=False, details=self._details(head))
+        replacing = mark is not None and mark.has_other_rows(self._digest)
+        self._mark(REPLACING if replacing else BEGUN)
+        self.on_step("begun")
+        root = head.found.location.partition(f"/{HIDDEN}/")[0].rstrip("/")
+        where = f"{root}/{HIDDEN}/{self._short}-{self._digest}"
+        place = RunFolder(self._open(where), self._columns)
+        place.fill(self.target, files)
+        self.on_step("copied")
+        replaced = self._replaced(head)
+        if self.target.mode == "append":
+            if replacing:
+                self._take_out()
+            self._append(head, place, files)
+        else:
+            self._check_unseen(head, files)
+            self._overwrite(head, where, {file.values for file in files})
+            if replacing:
+                self._take_out()
+        self._mark(DONE)
+        self.on_step("done")
+        self._forget(head)
+        return Published(changed=True, replaced=replaced, details=self._details(self._head(files)))
+
+    def _head(self, files: Sequence[RunFile]) -> _Head:
+        found = describe(self._name, self.catalog, self._quoted)
+        if identity_of(found) != self.target.uuid:
+            self._refuse_changed("was made anew")
+        if found.partition_columns != self.target.not_in_files:
+            self._refuse_changed("is partitioned in another way")
+        try:
+            columns = shown_columns(self._name, self.catalog.schema(self._quoted))
+        except StatementError as error:
+            raise refused(self._name, f"the columns of {self._quoted}", error) from error
+        if {"type": "struct", "fields": columns} != json.loads(self.target.schema):
+            self._refuse_changed("has other columns")
+        locations: dict[Values, Partition] = {(): Partition((), found.location)}
+        if self._columns:
+            locations = self._locate({file.values for file in files})
+        listed = self._list(locations.values()) if self.target.mode != "append" else []
+        return _Head(found, locations, listed)
+
+    def _locate(self, wanted: set[Values] | None) -> dict[Values, Partition]:
+        """The partitions that the catalog has, those of these values or all, by values as Spark writes them."""
+        known = list_values(self._name, self.catalog, self._quoted, self._columns)
+        types = {each: kind.kind for each, kind in zip(self._columns, self.target.partitions, strict=True)}
+        written = as_written(self._name, self.catalog, types, known)
+        if len(set(written)) < len(written):
+            raise TableError(
+                f"table {self._name}: two of its partitions have the same values in other words, such as 7 and 07; "
+                "take one of them out of the catalog (ALTER TABLE ... DROP PARTITION)"
+            )
+        if wanted is not None and self.target.mode != "overwrite":
+            chosen = [number for number, values in enumerate(written) if values in wanted]
+            known, written = [known[number] for number in chosen], [written[number] for number in chosen]
+        found = locate_partitions(self._name, self.catalog, self._quoted, self._columns, known)
+        return dict(zip(written, found, strict=True))
+
+    def _list(self, places: Iterable[Partition]) -> list[StoredFile]:
+        wanted = {place.location.rstrip("/") for place in places}
+        there = [folder for folder in sorted(wanted) if self._exists(folder)]
+        if not there:
+            return []
+        try:
+            return [file for file in self.catalog.list_files(there) if file.folder in wanted]
+        except StatementError as error:
+            raise refused(self._name, "a listing of its folders", error) from error
+
+    def _append(self, head: _Head, place: RunFolder, files: Sequence[RunFile]) -> None:
+        """Into the folders that the partitions have; new ones get those that Spark itself would give them."""
+        new = sorted({file.values for file in files} - head.locations.keys(), key=str)
+        root = head.found.location.rstrip("/")
+        locations = {values: partition.location for values, partition in head.locations.items()}
+        locations |= {values: f"{root}/{folder_of(self._columns, values)}" for values in new}
+        place.move(files, {values: self._open(location) for values, location in locations.items()})
+        self.on_step("placed")
+        if new:
+            self._alter(f"ADD IF NOT EXISTS {' '.join(self._located(values, locations[values]) for values in new)}")
+            self.on_step("partitions added")
+
+    def _overwrite(self, head: _Head, where: str, written: set[Values]) -> None:
+        """Send readers to the run's folder: of a table without partitions at once, else of one after the other."""
+        if not self._columns:
+            self._alter(f"SET LOCATION {string_literal(where)}")
+            self.on_step("located")
+            return
+        for values in sorted(written, key=str):
+            folder = f"{where}/{folder_of(self._columns, values)}"
+            if values in head.locations:
+                clause = self._clause(head.locations[values].values)
+                self._alter(f"{clause} SET LOCATION {string_literal(folder)}")
+            else:
+                self._alter(f"ADD IF NOT EXISTS {self._located(values, folder)}")
+            self.on_step("located")
+        others = sorted(head.locations.keys() - written, key=str)
+        if self.target.mode == "overwrite" and others:
+            clauses = (self._clause(head.locations[values].values) for values in others)
+            self._alter(f"DROP IF EXISTS {', '.join(clauses)}")
+            self.on_step("others dropped")
+
+    def _check_unseen(self, head: _Head, files: Sequence[RunFile]) -> None:
+        now = self._head(files)
+        mine = {each for each in (*head.files, *now.files) if each.path.rpartition("/")[2].startswith(self._prefix)}
+        added = set(now.files) - set(head.files) - mine
+        if added or now.locations != head.locations:
+            raise CommitConflictError(
+                f"table {self.target.table}: others changed it while this run was about to overwrite, with "
+                f"{len(added)} files that would be lost unseen; nothing was published. Run commit again if they are to "
+                "be overwritten, and let one run at a time write what it overwrites"
+            )
+
+    def _take_out(self) -> None:
+        """Files of this run with other rows, which it published before it was cleared, wherever they are."""
+        found = describe(self._name, self.catalog, self._quoted)
+        places = self._locate(None).values() if self._columns else [Partition((), found.location)]
+        for file in self._list(places):
+            name = file.path.rpartition("/")[2]
+            if name.startswith(self._prefix) and not name.startswith(f"{self._prefix}{self._digest}"):
+                place = self._open(file.path)
+                place.fs.rm_file(place.path)
+        self.on_step("taken out")
+
+    def _replaced(self, head: _Head) -> tuple[str, ...]:
+        """Other runs whose files are in what is overwritten, as far as the table remembers them."""
+        names = (file.path.rpartition("/")[2] for file in head.files)
+        shorts = {name.split("-")[2] for name in names if name.startswith(f"{_OURS}-")} - {self._short}
+        return tuple(sorted(mark.identity for short, mark in head.marks.items() if short in shorts))
+
+    def _forget(self, head: _Head) -> None:
+        if old := forgettable(head.marks):
+            self._alter(f"UNSET TBLPROPERTIES IF EXISTS ({', '.join(string_literal(each) for each in old)})")
+
+    def _mark(self, state: str) -> None:
+        """Until it is there: of two that alter a table at once the catalog forgets one."""
+        name = name_of(self._short)
+        value = str(Mark(state, self._digest, int(time.time()), self.run.identity))
+        for _ in range(_TRIES):
+            self._alter(f"SET TBLPROPERTIES ({string_literal(name)} = {string_literal(value)})")
+            if describe(self._name, self.catalog, self._quoted).table_properties.get(name) == value:
+                return
+        raise CommitConflictError(
+            f"table {self.target.table}: others alter it all the time, and the catalog forgot {_TRIES} times that this "
+            "run publishes to it. Run commit again when fewer of them write"
+        )
+
+    def _alter(self, change: str) -> None:
+        statement = f"ALTER TABLE {self._quoted} {change}"
+        try:
+            self.catalog.run(statement)
+        except StatementError as error:
+            raise refused(self._name, statement, error) from error
+
+    def _located(self, values: Values, where: str) -> str:
+        return f"{self._clause(values)} LOCATION {string_literal(where)}"
+
+    def _clause(self, values: Values) -> str:
+        return partition_clause(dict(zip(self._columns, values, strict=True)))
+
+    def _open(self, path: str) -> Location:
+        """A folder or file that Hadoop writes so, by the connection of the table's storage."""
+        scheme, separator, rest = with_authority(path).partition("://")
+        connection = f"{self.target.conn_id}@" if self.target.conn_id and scheme != "file" else ""
+        return locate(self.open_path(f"{scheme}{separator}{connection}{rest}"))
+
+    def _exists(self, folder: str) -> bool:
+        place = self._open(folder)
+        return not place.is_local or place.local.exists()
+
+    def _details(self, head: _Head) -> dict[str, str]:
+        return {"location": head.found.location}
+
+    def _refuse_changed(self, what: str) -> NoReturn:
+        raise TableError(
+            f"table {self.target.table}: {what} since this run was planned, and the files were written for what it "
+            "was; nothing was published. Clear the task plan and everything after it"
+        )
+
+    @property
+    def _name(self) -> str:
+        return str(self.target.details["name"])
+
+    @property
+    def _quoted(self) -> str:
+        return quote_table(self._name)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return self.target.not_in_files
+
+    @property
+    def _short(self) -> str:
+        return hashlib.sha256(self.run.identity.encode()).hexdigest()[:16]
+
+    @property
+    def _digest(self) -> str:
+        return self.run.digest[:12]
+
+    @property
+    def _prefix(self) -> str:
+        """Of the names of all files of this run."""
+        return f"{_OURS}-{self._short}-"

@@ -1,0 +1,220 @@
+"""A run's files become a table's once, wherever a publication ends; on a catalog in memory and real files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_abs.exchange.errors import CommitConflictError, MissingFileError
+from airflow_abs.exchange.publish.record import StagedFile
+from airflow_abs.exchange.publish.target_table import TargetTable
+from airflow_abs.hooks.storage import open_path
+from airflow_abs.tables.catalog.connections import Connections
+from airflow_abs.tables.catalog.partitions import folder_of
+from airflow_abs.tables.catalog.run_folder import RunFolder
+from airflow_abs.tables.catalog.target import read_target
+from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.publishing.publication import publish_staged
+from tests.tables.catalog.metastore import MemoryMetastore
+from tests.tables.killing import Killed, count_calls
+
+MODES = ("append", "overwrite", "overwrite_partitions")
+CALLS: list[tuple[Any, str]] = [
+    (MemoryMetastore, "run"),
+    (MemoryMetastore, "rows"),
+    (RunFolder, "_copy"),
+    (RunFolder, "move"),
+]
+
+
+def target_of(table: MemoryMetastore, mode: Any = "append") -> TargetTable:
+    return replace(read_target("d.t", table, storage="", mode=mode), kind="catalog")
+
+
+def stage(folder: Path, *ids: int, to: str | None = None) -> StagedFile:
+    """A file as a subtask leaves it, of a table that is partitioned by `day` if `to` says in which."""
+    partition = "" if to is None else folder_of(["__partition_0"], [to]) + "/"
+    name = f"s/subtask-0/attempt-1/t.sink/{partition}part-{hashlib.sha256(repr(ids).encode()).hexdigest()[:8]}.parquet"
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "Name": [str(each) for each in ids]}), path)
+    return StagedFile(path, name, path.stat().st_size, len(ids))
+
+
+def publish(table: MemoryMetastore, target: TargetTable, staged: Sequence[StagedFile], run: str, **more: Any) -> Any:
+    @contextmanager
+    def catalog() -> Iterator[MemoryMetastore]:
+        yield table
+
+    connect = Connections(lambda conn_id: {}, catalog, open_path)
+    return publish_staged(target, staged, identity=f"dag/{run}/job/t", connect=connect, **more)
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("after", [False, True])
+def test_a_run_that_is_killed_at_any_call_and_tried_again_is_in_the_table_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, partitioned: bool, after: bool
+) -> None:
+    if mode == "overwrite_partitions" and not partitioned:
+        return
+    old, new = ("a", "b") if partitioned else (None, None)
+    tried = 0
+    for kill_at in range(1, 100):
+        table = MemoryMetastore(tmp_path / f"t{kill_at}", ["day"] if partitioned else [])
+        table.add(1, to=old)
+        table.add(2, to=new)
+        target = target_of(table, mode)
+        staged = [stage(tmp_path / "s", 3, to=new), stage(tmp_path / "s", 4, to="new%/" if partitioned else None)]
+        with monkeypatch.context() as patch:
+            made = count_calls(patch, CALLS, kill_at, after=after)
+            try:
+                publish(table, target, staged, "monday")
+            except Killed:
+                tried += 1
+        done = publish(table, target, staged, "monday")
+        third = None if not partitioned else "new%/"
+        kept = {"append": [(1, old), (2, new)], "overwrite": [], "overwrite_partitions": [(1, old)]}[mode]
+        assert table.ids() == sorted([*kept, (3, new), (4, third)], key=str), f"killed at {made[-1]}"
+        assert publish(table, target, staged, "monday")["changed"] is False
+        assert done["rows"] == 2
+        if len(made) < kill_at:
+            break
+    assert tried > 7
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_run_that_was_cleared_replaces_what_it_published_before_wherever_that_is(tmp_path: Path, mode: str) -> None:
+    table = MemoryMetastore(tmp_path / "t", ["day"])
+    table.add(1, to="a")
+    target = target_of(table, mode)
+    publish(table, target, [stage(tmp_path, 2, to="b"), stage(tmp_path, 3, to="c")], "monday")
+    publish(table, target_of(table), [stage(tmp_path, 4, to="b")], "tuesday")
+    publish(table, target, [stage(tmp_path, 5, to="c")], "monday")
+    assert (
+        table.ids()
+        == {
+            "append": [(1, "a"), (4, "b"), (5, "c")],
+            "overwrite": [(5, "c")],
+            "overwrite_partitions": [(1, "a"), (4, "b"), (5, "c")],
+        }[mode]
+    )
+
+
+def test_a_run_that_others_have_overwritten_is_not_published_a_second_time(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    table.add(1)
+    target = target_of(table, "overwrite")
+    monday, tuesday = [stage(tmp_path, 2)], [stage(tmp_path, 3)]
+    publish(table, target, monday, "monday")
+    told = publish(table, target, tuesday, "tuesday")
+    assert told["replaced"] == ("dag/monday/job/t",)
+    assert told["location"] == table.location
+    assert publish(table, target, monday, "monday")["changed"] is False
+    assert table.ids() == [(3, None)]
+
+
+def test_what_is_overwritten_stays_where_it_was_for_those_who_still_read_it(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    table.add(1)
+    before = table.list_files([table.location])
+    publish(table, target_of(table, "overwrite"), [stage(tmp_path, 2)], "monday")
+    assert table.location.startswith(f"file:{tmp_path}/t/_airflow_abs/")
+    assert table.list_files([f"file:{tmp_path}/t"]) == before
+    publish(table, target_of(table), [stage(tmp_path, 3)], "tuesday")
+    assert table.ids() == [(2, None), (3, None)]
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "overwrite_partitions"])
+def test_what_others_add_meanwhile_is_not_overwritten_unseen(tmp_path: Path, mode: str) -> None:
+    table = MemoryMetastore(tmp_path / "t", ["day"])
+    table.add(1, to="a")
+    staged = [stage(tmp_path, 2, to="a")]
+
+    def add(step: str) -> None:
+        if step == "begun":
+            table.add(9, to="a")
+
+    with pytest.raises(CommitConflictError, match="others changed it while this run was about to overwrite"):
+        publish(table, target_of(table, mode), staged, "monday", on_step=add)
+    assert table.ids() == [(1, "a"), (9, "a")]
+    publish(table, target_of(table, mode), staged, "monday")
+    assert table.ids() == [(2, "a")]
+
+
+def test_a_table_remembers_so_many_runs_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_abs.tables.catalog.marks._REMEMBERED", 2)
+    table = MemoryMetastore(tmp_path / "t")
+    target = target_of(table)
+    for number in range(5):
+        publish(table, target, [stage(tmp_path, number)], f"run-{number}")
+    assert len(table.properties) == 3  # two, and the last
+    assert table.ids() == [(number, None) for number in range(5)]
+
+
+def test_partitions_of_the_same_values_in_other_words_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = MemoryMetastore(tmp_path / "t", ["day"])
+    table.add(1, to="7")
+    table.add(2, to="07")
+    same = "airflow_abs.tables.catalog.publish.as_written"
+    monkeypatch.setattr(same, lambda table, catalog, types, listed: [("7",)] * len(listed))
+    with pytest.raises(TableError, match="two of its partitions have the same values in other words, such as 7 and 07"):
+        publish(table, target_of(table), [stage(tmp_path, 3, to="7")], "monday")
+
+
+def test_a_mark_that_the_catalog_forgets_is_set_again_and_at_last_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    monkeypatch.setattr(MemoryMetastore, "run", lambda self, statement: None)
+    with pytest.raises(CommitConflictError, match="others alter it all the time, and the catalog forgot 20 times"):
+        publish(table, target_of(table), [stage(tmp_path, 2)], "monday")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"created": "2026-11-24T00:00:00Z"}, "was made anew"),
+        ({"columns": ["hour"]}, "is partitioned in another way"),
+    ],
+)
+def test_a_table_that_is_another_one_by_now_is_refused(tmp_path: Path, change: Any, words: str) -> None:
+    table = MemoryMetastore(tmp_path / "t", ["day"])
+    target = target_of(table)
+    with pytest.raises(TableError, match=f"{words} since this run was planned"):
+        publish(replace(table, **change), target, [stage(tmp_path, 2, to="a")], "monday")
+
+
+def test_a_table_that_has_other_columns_by_now_is_refused(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    target = replace(target_of(table), schema='{"type": "struct", "fields": []}')
+    with pytest.raises(TableError, match="has other columns since this run was planned"):
+        publish(table, target, [stage(tmp_path, 2)], "monday")
+
+
+def test_a_file_that_is_gone_is_not_half_published(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    first, second = stage(tmp_path, 2), stage(tmp_path, 3)
+    second.source.unlink()  # type: ignore[attr-defined]
+    with pytest.raises(MissingFileError):
+        publish(table, target_of(table), [first, second], "monday")
+    assert table.ids() == []
+
+
+def test_a_run_without_rows_leaves_what_is_there_unless_it_overwrites_all(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    table.add(1)
+    assert publish(table, target_of(table), [], "monday")["changed"] is False
+    assert table.ids() == [(1, None)]
+    assert publish(table, target_of(table, "overwrite"), [], "monday")["changed"] is True
+    assert table.ids() == []
