@@ -22,6 +22,6 @@ def unfinished_runs() -> set[tuple[str, str]]:
     except SQLAlchemyError as error:
         said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         raise RuntimeError(
-            f"Airflow's database cannot be asked which runs are not over ({said}); expected one that `airflow db "
+            f"Airflow's database cannot be queried for unfinished runs ({said}); expected one that `airflow db "
             "migrate` has set up: run this where Airflow is configured. Nothing is deleted without it"
         ) from error

@@ -78,7 +78,7 @@ def _headers(conn_id: str, given: Any) -> tuple[tuple[str, str], ...]:
             )
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
             raise InvalidValueError(
-                f"connection {conn_id!r}: the value of {name!r} in its extra headers is no printable ASCII text; "
+                f"connection {conn_id!r}: the value of {name!r} in its extra headers is not printable ASCII text; "
                 "expected one"
             )
         mask_secret({name.replace("-", "_"): value})

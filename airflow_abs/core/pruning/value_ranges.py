@@ -75,4 +75,4 @@ def comparable(value: Any) -> Value:
             return (value - _EPOCH.date()).days
         case Decimal():
             return int(value.scaleb(-int(value.as_tuple().exponent), _EXACT))
-    raise TypeError(f"{value!r} is no date, time, whole number, decimal or text")
+    raise TypeError(f"{value!r} is not a date, time, integer, decimal or string")

@@ -50,13 +50,13 @@ def remember_run(folder: JobFolder, run: RunHistory) -> None:
         try:
             before = _read(folder).runs
         except (DamagedFileError, IncompatibleFileError) as error:
-            log.warning("the history of %s is begun anew: %s", folder.job, error)
+            log.warning("the history of %s starts over: %s", folder.job, error)
             before = ()
         others = [each for each in before if each.run_id != run.run_id]
         kept = sorted([*others, run], key=lambda each: each.began)[-KEPT_RUNS:]
         write_json(folder.history_path, {"runs": [asdict(each) for each in kept]}, version=HISTORY_VERSION)
     except ExchangeError as error:
-        log.warning("the history of %s does not get this run: %s", folder.job, error)
+        log.warning("this run is not added to the history of %s: %s", folder.job, error)
 
 
 def _read(folder: JobFolder) -> JobHistory:

@@ -27,7 +27,7 @@ def raise_if_throttled(where: object, error: Exception) -> None:
     """
     if isinstance(error, OSError) and error.errno == errno.EBUSY:
         raise ExchangeUnreachableError(
-            f"{where}: the storage answers 503 (too many requests), also after all tries of its client "
+            f"{where}: the storage answers 503 (too many requests), even after all retries of its client "
             f"({reason_of(error)}); run it again later, or let fewer subtasks run at once"
         ) from error
 

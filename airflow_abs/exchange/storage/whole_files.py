@@ -144,7 +144,7 @@ def decode_json(data: bytes, *, where: str, version: int = 1) -> dict[str, Any]:
         payload: dict[str, Any] = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(
-            f"{where}: has a right checksum but is no JSON ({error}); it was not written by airflow_abs; {_DO}",
+            f"{where}: has a valid checksum but is not JSON ({error}); it was not written by airflow_abs; {_DO}",
             path=where,
         ) from error
     if (found := payload.pop("version", None)) != version:

@@ -39,7 +39,7 @@ def continue_life(checkpoint: ExchangePath) -> StreamLife:
     try:
         return read_life(checkpoint) or StreamLife()
     except ExchangeError as error:
-        log.warning("what was remembered of the stream cannot be read, and is begun anew: %s", error)
+        log.warning("what was remembered of the stream cannot be read, and starts over: %s", error)
         return StreamLife()
 
 

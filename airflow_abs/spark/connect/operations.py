@@ -136,7 +136,7 @@ async def add_py_files(connection: Connection, session_id: str, files: Mapping[s
     response = await connection.call("AddArtifacts", requests, session_id=session_id)
     broken = [artifact.name for artifact in response.artifacts if not artifact.is_crc_successful]
     if broken:
-        raise TransientSparkError(f"{', '.join(broken)} reached the Spark server with another checksum")
+        raise TransientSparkError(f"{', '.join(broken)} reached the Spark server with a different checksum")
 
 
 def _chunks(name: str, data: bytes) -> Iterator[Any]:

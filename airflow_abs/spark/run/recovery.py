@@ -56,7 +56,7 @@ class Recovery:
         """The manifests of all inputs, once every file that is to be read is in place.
 
         Raises:
-            RecomputationError: a producer is declared not deterministic, or gave other rows than before.
+            RecomputationError: a producer is declared not deterministic, or produced different rows than before.
             SparkOperationError, ExchangeError: a recomputation failed.
         """
         for _ in range(ROUNDS):
@@ -128,10 +128,10 @@ def _check_same(lost: LostResults, before: Manifest, after: Manifest) -> None:
         if (old.rows, old.checksum) != (new.rows, new.checksum):
             moved = ", or its rows went into other files, which a rescale edge reads one by one" if new.by_file else ""
             raise RecomputationError(
-                f"{lost}: recomputing its lost result {name} gave other rows than before ({old.rows} rows, checksum "
-                f"{old.checksum}; now {new.rows}, {new.checksum}): its transform is not deterministic, or its source "
-                f"has changed{moved}. Others may have read the old rows: clear {lost.region}.run and everything after "
-                "it, and declare the vertex deterministic=False"
+                f"{lost}: recomputing its lost result {name} produced different rows than before ({old.rows} rows, "
+                f"checksum {old.checksum}; now {new.rows}, {new.checksum}): its transform is not deterministic, or its "
+                f"source has changed{moved}. Others may have read the old rows: clear {lost.region}.run and everything "
+                "after it, and declare the vertex deterministic=False"
             )
 
 

@@ -168,7 +168,7 @@ class _TryRun:
 
     async def _to_manifest(self, waited: float | None, spent: float, started: float) -> Manifest:
         if self.is_adopted:
-            log.info("the try before ended without a word; going on with attempt %d", self.record.attempt)
+            log.info("the previous try ended without a record; continuing with attempt %d", self.record.attempt)
             written = await self._run_adopted()
         else:
             await self._stop_earlier()

@@ -115,8 +115,8 @@ def _reading(table: str, column: Described, as_text: bool) -> Column:
     if kind is None:
         shown = "numeric without precision and scale" if column.oid == _NUMERIC else column.type
         raise TableError(
-            f"table {table}: column {column.name!r} is {shown}, of which Spark has no equal; name it in as_text= to "
-            f"read PostgreSQL's text of it, leave it out by columns=, or cast it in query= (such as "
+            f"table {table}: column {column.name!r} is {shown}, for which Spark has no equivalent type; name it in "
+            f"as_text= to read PostgreSQL's text of it, leave it out by columns=, or cast it in query= (such as "
             f"{quote(column.name)}::numeric(18, 2))"
         )
     return Column(column.name, *kind)

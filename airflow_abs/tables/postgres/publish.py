@@ -173,7 +173,7 @@ class TransactionPublication:
                 copied = sum(copy_in(connection, _STAGED, columns, batch) for batch in batches)
             except (OSError, ValueError) as error:  # pyarrow's own are such
                 raise DamagedFileError(
-                    f"{file.source}: is no Parquet that can be read: {error}; clear the subtask that wrote it",
+                    f"{file.source}: is not a readable Parquet file: {error}; clear the subtask that wrote it",
                     path=str(file.source),
                 ) from error
         if copied != file.rows:

@@ -53,7 +53,7 @@ def read_target(declared: Declared, properties: Mapping[str, str]) -> TargetTabl
             )
         relation = find_relation(connection, label, declared.table)
         if not relation.is_table:
-            raise TableError(f"table {label}: is no table; expected one, and no view, to publish to")
+            raise TableError(f"table {label}: is not a table; expected a table, not a view, to publish to")
         described = describe(connection, relation.sql)
         ours = declared.columns or _settable(connection, relation, [each.name for each in described])
         columns = written_columns(choose(label, described, ours))

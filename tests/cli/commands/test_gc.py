@@ -54,7 +54,7 @@ def test_gc_without_a_migrated_database_says_what_it_needs(tmp_path: Path) -> No
     )
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1] == (
-        "airflow-abs: Airflow's database cannot be asked which runs are not over (no such table: dag_run); expected "
+        "airflow-abs: Airflow's database cannot be queried for unfinished runs (no such table: dag_run); expected "
         "one that `airflow db migrate` has set up: run this where Airflow is configured. Nothing is deleted without it"
     )
     assert job.plan_path.exists()  # type: ignore[attr-defined]

@@ -61,5 +61,5 @@ def test_values_become_whole_numbers_or_texts(value: object, expected: Value) ->
 
 @pytest.mark.parametrize("value", [True, 1.5, b"x", None])
 def test_what_has_no_such_order_is_refused(value: object) -> None:
-    with pytest.raises(TypeError, match="is no date, time, whole number, decimal or text"):
+    with pytest.raises(TypeError, match="is not a date, time, integer, decimal or string"):
         comparable(value)

@@ -89,7 +89,7 @@ def test_a_damaged_history_counts_as_none_and_is_begun_anew(
     assert read_history(folder).runs == (run_of(2),)
     first, second = caplog.messages
     assert first.startswith(f"the history of job cannot be read, and counts as empty: {path}: ")
-    assert second.startswith(f"the history of job is begun anew: {path}: ")
+    assert second.startswith(f"the history of job starts over: {path}: ")
 
 
 def test_a_history_of_another_version_counts_as_none(folder: JobFolder, caplog: pytest.LogCaptureFixture) -> None:
@@ -103,7 +103,7 @@ def test_a_history_of_another_version_counts_as_none(folder: JobFolder, caplog: 
 def test_storage_that_refuses_costs_the_entry_and_no_more(folder: JobFolder, caplog: pytest.LogCaptureFixture) -> None:
     Path(str(folder.history_path)).mkdir(parents=True)  # a folder where the file should be
     remember_run(folder, run_of(1))
-    assert "the history of job does not get this run: " in caplog.text
+    assert "this run is not added to the history of job: " in caplog.text
     assert read_history(folder) == NO_HISTORY
 
 

@@ -41,7 +41,7 @@ def test_a_storage_that_stays_busy_is_told_with_the_path_and_what_to_do(s3: S3Se
     )
     staged = stage(impatient, ["row"])
     s3.answer(503, "SlowDown", ["LIST", "GET", "PUT", "COPY"], times=None)
-    told = r"answers 503 \(too many requests\), also after all tries .*run it again later, or let fewer subtasks run"
+    told = r"answers 503 \(too many requests\), even after all retries .*run it again later, or let fewer subtasks run"
 
     def tell(name: str) -> str:
         with pytest.raises(ExchangeError, match=told) as caught:

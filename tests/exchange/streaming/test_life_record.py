@@ -51,7 +51,7 @@ def test_a_damaged_one_is_named_to_who_looks_and_begun_anew_by_who_writes(
     with pytest.raises(DamagedFileError, match=r"life\.json: .* bytes that do not end in a checksum"):
         read_life(tmp_path)
     assert continue_life(tmp_path) == StreamLife()
-    assert "what was remembered of the stream cannot be read, and is begun anew" in caplog.text
+    assert "what was remembered of the stream cannot be read, and starts over" in caplog.text
 
 
 def test_one_that_does_not_say_what_it_has_to_is_damaged(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_type_that_spark_has_no_equal_of_is_refused_or_read_as_text(
     warehouse.execute(f"CREATE TABLE t (id bigint, a {kind})")
     warehouse.execute("INSERT INTO t VALUES (1, %s), (2, NULL)", value)
     with pytest.raises(
-        TableError, match=r"warehouse\.t: column 'a' is .*, of which Spark has no equal; name it in as_t"
+        TableError, match=r"warehouse\.t: column 'a' is .*, for which Spark has no equivalent type; name it in as_t"
     ):
         warehouse.land(tmp_path / "refused", table="t")
     read = rows_in(warehouse.land(tmp_path / "read", table="t", as_text=("a",)))

@@ -220,7 +220,7 @@ def test_what_a_sink_cannot_be_told_is_refused(t: Warehouse) -> None:
             {"table": "t", "where": "id = 1"},
             r"warehouse\.t: query= and as_text= choose what a source reads, and where=",
         ),
-        ({"table": "v"}, r"warehouse\.v: is no table; expected one, and no view"),
+        ({"table": "v"}, r"warehouse\.v: is not a table; expected a table, not a view"),
         ({"table": "t", "mode": "overwrite", "where": "b = 1"}, r'asked for its columns: column "b" does not exist'),
     ]
     for declared, message in refusals:
