@@ -56,15 +56,17 @@ class Rescale:
 
     Args:
         partitions_per_slot: `spark.sql.shuffle.partitions` for each slot. Of a stateful query they are fixed by its
-            checkpoint: they count for its first start.
+            checkpoint: they count for its first start, unless `repartition_state` says where they are changed.
         files_per_slot: Spark's `maxFilesPerTrigger` of the source for each slot; None leaves what the source says.
         min_increase: fewer slots more than it runs with are not worth a restart, unless there are all that are wanted.
         cooldown: seconds after each start in which nothing changes.
         stabilization: seconds for which other slots, though not all that are wanted, must have been there.
         max_delay: seconds for which the end of a batch is waited for; then one under way is done again.
+        repartition_state: master URL, such as ``local[2]``, of a small Spark application that repartitions the state
+            between stop and start. The process that supervises the stream runs it. "": the state keeps its partitions.
 
     Raises:
-        InvalidValueError: a number is below its least.
+        InvalidValueError: a number is below its least, or `repartition_state` is no text.
     """
 
     partitions_per_slot: int = 1
@@ -73,6 +75,7 @@ class Rescale:
     cooldown: float = 30.0
     stabilization: float = 60.0
     max_delay: float = 300.0
+    repartition_state: str = ""
 
     def __post_init__(self) -> None:
         check_int("partitions_per_slot", self.partitions_per_slot, at_least=1)
@@ -80,6 +83,11 @@ class Rescale:
             check_int("files_per_slot", self.files_per_slot, at_least=1)
         check_int("min_increase", self.min_increase, at_least=1)
         check_number("max_delay", self.max_delay, at_least=0)
+        if not isinstance(self.repartition_state, str):
+            raise InvalidValueError(
+                f"repartition_state: expected the master URL of a Spark application, such as 'local[2]', found "
+                f"{self.repartition_state!r}"
+            )
         _ = self.phases  # which checks the others
 
     @property

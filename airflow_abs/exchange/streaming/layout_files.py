@@ -17,6 +17,8 @@ from airflow_abs.core.streaming.query_layout import QueryLayout, SparkType, Stat
 from airflow_abs.exchange.storage.client_errors import raise_unread, storage_errors
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 
+SINK_LOG = "_spark_metadata"
+"""Folder of the log that Spark keeps in a sink of files."""
 _DEFAULT = "default"
 _UNKNOWN = (ValueError, LookupError, TypeError, struct.error)
 """Written otherwise than we know: by another Spark, or by an operator whose state is described elsewhere."""
@@ -49,7 +51,7 @@ def sink_has_batch(sink: ExchangePath, batch: int) -> bool:
     Raises:
         ExchangeUnreachableError: the storage does not answer.
     """
-    place = locate(sink) / "_spark_metadata"
+    place = locate(sink) / SINK_LOG
     place.forget_listings()
     try:
         return any(place.fs.exists((place / name).path) for name in (f"{batch}", f"{batch}.compact"))

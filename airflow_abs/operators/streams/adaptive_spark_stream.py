@@ -182,6 +182,7 @@ class AdaptiveSparkStream(BaseOperator):
             rescale=asdict(self.rescale) if self.rescale is not None else None,
             dag_id=instance.dag_id,
             task_id=instance.task_id,
+            sink=Files.from_json(self.sink).path,
         )
 
 
@@ -243,6 +244,7 @@ def _check_rescale(
             f"stream {task_id!r}: it has rescale=, which sets spark.sql.shuffle.partitions by the slots, and the same "
             "setting in spark_conf; drop one of them"
         )
+    _check_state_store(task_id, rescale, spark_conf)
     if rescale.files_per_slot is None:
         return
     if not isinstance(source, Files):
@@ -253,4 +255,15 @@ def _check_rescale(
         raise JobGraphError(
             f"stream {task_id!r}: rescale= has files_per_slot, and its source the option maxFilesPerTrigger, which are "
             "the same; drop one of them"
+        )
+
+
+def _check_state_store(task_id: str, rescale: Rescale, spark_conf: Mapping[str, Any]) -> None:
+    from airflow_abs.core.streaming.state_partitions import ROCKSDB, STATE_STORE
+
+    store = spark_conf.get(STATE_STORE, ROCKSDB)
+    if rescale.repartition_state and store != ROCKSDB:
+        raise JobGraphError(
+            f"stream {task_id!r}: rescale= has repartition_state, which Spark has for RocksDB only, and spark_conf "
+            f"sets {STATE_STORE} to {store}; drop one of them"
         )

@@ -18,7 +18,12 @@ from airflow_abs.core.streaming.failures import QueryFailure
 from airflow_abs.spark.connect.classification import classify
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import execute_operation
-from airflow_abs.spark.connect.operations import UDFS_DO_NOT_HANG, Operation, release_operation
+from airflow_abs.spark.connect.operations import (
+    UDFS_DO_NOT_HANG,
+    Operation,
+    release_operation,
+    release_session,
+)
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import Cause, TransientSparkError
 
@@ -142,6 +147,21 @@ async def find_query(connection: Connection, session_id: str, name: str) -> Runn
     Raises:
         SparkOperationError: the server's own, or it does not answer.
     """
+    return (await _active_queries(connection, session_id)).get(name)
+
+
+async def end_session(connection: Connection, session_id: str) -> None:
+    """End a session once all queries in it have stopped, for which ending it alone does not wait.
+
+    Raises:
+        SparkOperationError: the server's own, or it does not answer.
+    """
+    for query in (await _active_queries(connection, session_id)).values():
+        await stop_query(connection, query)
+    await release_session(connection, session_id)
+
+
+async def _active_queries(connection: Connection, session_id: str) -> dict[str, RunningQuery]:
     proto = protos()
     command = proto.StreamingQueryManagerCommand(active=True)
     plan = proto.Plan(command=proto.Command(streaming_query_manager_command=command))
@@ -149,12 +169,10 @@ async def find_query(connection: Connection, session_id: str, name: str) -> Runn
         answer = await _execute(connection, session_id, plan.SerializeToString())
     except TransientSparkError as error:
         if error.error_class.startswith("INVALID_HANDLE."):
-            return None
+            return {}
         raise
-    for query in answer.streaming_query_manager_command_result.active.active_queries:
-        if query.name == name:
-            return RunningQuery(session_id, query.id.id, query.id.run_id)
-    return None
+    active = answer.streaming_query_manager_command_result.active.active_queries
+    return {query.name: RunningQuery(session_id, query.id.id, query.id.run_id) for query in active}
 
 
 async def read_activity(connection: Connection, query: RunningQuery) -> Activity:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_abs.core.streaming.rescale import Rescale
+from airflow_abs.core.streaming.state_partitions import ROCKSDB, STATE_STORE
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.stream.query import SESSION_SETTINGS
 from airflow_abs.spark.template import relations_in
@@ -39,7 +40,12 @@ class Stream:
             return conf, self.plan
         files = self.rescale.files(slots)
         plan = self.plan if files is None else _with_files_per_batch(self.plan, files)
-        return {**conf, PARTITIONS: str(self.rescale.partitions(slots))}, plan
+        store = {STATE_STORE: ROCKSDB} if self.rescale.repartition_state else {}
+        return {**store, **conf, PARTITIONS: str(self.rescale.partitions(slots))}, plan
+
+    def partitions(self, slots: int) -> int | None:
+        """Of its shuffles with so many slots; None if they do not follow them."""
+        return None if self.rescale is None else self.rescale.partitions(slots)
 
 
 def _with_files_per_batch(plan: bytes, files: int) -> bytes:

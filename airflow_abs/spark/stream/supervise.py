@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from airflow_abs.core.streaming.failures import QueryFailure
 from airflow_abs.core.streaming.states import State
@@ -33,7 +34,6 @@ from airflow_abs.core.streaming.supervision import (
 from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.streaming.lease import CheckpointLease
-from airflow_abs.exchange.streaming.spark_checkpoint import SPARK_FOLDER, read_spark_checkpoint
 from airflow_abs.spark.connect.capacity import read_capacity
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.operations import derive_id, release_session, set_config
@@ -42,6 +42,7 @@ from airflow_abs.spark.stream.query import (
     Activity,
     RunningQuery,
     StreamProgress,
+    end_session,
     find_query,
     read_activity,
     read_failure,
@@ -49,7 +50,9 @@ from airflow_abs.spark.stream.query import (
     start_query,
     stop_query,
 )
+from airflow_abs.spark.stream.state_partitions import StatePartitions
 from airflow_abs.spark.stream.stream import Stream
+from airflow_abs.spark.stream.unfinished_batch import finish_batch
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +71,7 @@ class StreamRun:
         on_progress: told every batch that was done; once more of the last ones if it was found running.
         on_held: called in a thread once the checkpoint is held, before anything is started.
         on_change: told every change of its state.
+        state: of the query, looked at before each start; None if nobody does.
         attend: called at every look, and once it has ended, with what the query does; gives what somebody asks of it.
     """
 
@@ -80,6 +84,7 @@ class StreamRun:
     on_held: Callable[[], None] = lambda: None
     on_change: Callable[[Tell], None] = lambda told: None
     attend: Callable[[Activity], Awaitable[Seen | None]] = _nothing_asked
+    state: StatePartitions | None = None
     _query: RunningQuery | None = None
     _activity: Activity = Activity.ENDED
     _batch: int | None = None
@@ -123,11 +128,12 @@ class StreamRun:
         except SparkOperationError as error:  # it is ended before the next query starts
             log.warning("%s: the server of its last query does not answer: %s", self.stream.name, error)
 
-    async def _end_last_session(self) -> None:
-        """End whatever may still run in the session that the lease names, if that is this server's."""
+    async def _end_last_session(self) -> bool:
+        """End what may still run in the session that the lease names; False if that is on a server not ours to ask."""
         last = self.lease.holder
         if last.session_id and last.server == self.connection.endpoint.address:
-            await release_session(self.connection, last.session_id)
+            await end_session(self.connection, last.session_id)
+        return last.server in ("", self.connection.endpoint.address)
 
     async def _look(self) -> Ended | None:
         """See what there is to be seen, and do what follows from it."""
@@ -225,9 +231,12 @@ class StreamRun:
         session_id = str(uuid.uuid4())
         conf, plan = self.stream.at(slots)
         try:
-            await self._end_last_session()
-            if self.stream.rescale is not None:
-                await self._tell_of_state(self.stream.rescale.partitions(slots))
+            is_alone = await self._end_last_session()
+            if self.state is not None:
+                wanted, finish = self.stream.partitions(slots), partial(self._finish_batch, slots)
+                failure = await self.state.prepare(wanted, finish, is_alone=is_alone)
+                if failure is not None:
+                    return QueryEnded(failure)
             await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address, slots)
             self._renewed_at = time.time()
             await set_config(self.connection, session_id, conf)
@@ -239,14 +248,21 @@ class StreamRun:
         log.info("%s: started for %s, run %s", self.stream.name, format_count(slots, "slot"), self._query.run_id)
         return QueryStarted(slots)
 
-    async def _tell_of_state(self, wanted: int) -> None:
-        folder = self.lease.checkpoint / SPARK_FOLDER
-        kept = (await asyncio.to_thread(read_spark_checkpoint, folder)).state_partitions
-        if kept is not None and kept != wanted:
-            log.info(
-                "%s: its state keeps %s instead of %d: Spark fixes them with the first batch of a checkpoint",
-                self.stream.name, format_count(kept, "partition"), wanted,
-            )  # fmt: skip
+    async def _finish_batch(self, slots: int) -> QueryFailure | None:
+        """Nothing but the batch that the last start has begun and not done."""
+        session_id = str(uuid.uuid4())
+        await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address, slots)
+        self._renewed_at = time.time()
+        conf, plan = self.stream.at(slots)
+        try:
+            done = await finish_batch(self.connection, session_id, conf, plan, self._keep_lease)
+        finally:
+            await self._end_last_session()
+        if not isinstance(done, StreamProgress):
+            return done
+        self._batch = done.batch
+        self.on_progress(done)
+        return None
 
     async def _stop(self) -> Seen:
         query, self._query, self._activity = self._query, None, Activity.ENDED

@@ -54,7 +54,7 @@ class StreamWatch:
         self._on_event = on_event
         self._seconds = seconds
         self._now = now
-        self._pending: list[StateChange | StreamProgress] = []
+        self._pending: list[StateChange | StreamProgress | Note] = []
         self._life: StreamLife | None = None
         self._alarm = LagAlarm()
         self._written: StreamLife | None = None
@@ -67,6 +67,10 @@ class StreamWatch:
     def change(self, told: Tell) -> None:
         """It is in another state."""
         self._pending.append(StateChange(self._now(), told.left, told.entered, told.reason))
+
+    def note(self, text: str) -> None:
+        """Something else happened to it."""
+        self._pending.append(Note(self._now(), text))
 
     def progress(self, progress: StreamProgress) -> None:
         """A batch was done, perhaps one that is known."""
@@ -120,7 +124,13 @@ class StreamWatch:
             life = self._life
         taken, self._pending = self._pending, []
         for each in taken:
-            life = self._add_change(life, each) if isinstance(each, StateChange) else self._add_batch(life, each)
+            match each:
+                case StateChange():
+                    life = self._add_change(life, each)
+                case Note():
+                    life = life.with_note(each)
+                case StreamProgress():
+                    life = self._add_batch(life, each)
         self._life = life
         return life
 

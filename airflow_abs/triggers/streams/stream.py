@@ -45,6 +45,7 @@ class StreamTask:
         resource_timeout, resource_stabilization: how long it waits for them; seconds.
         rescale: fields of `Rescale`; None if nothing of it follows the slots.
         dag_id, task_id: tags of its metrics.
+        sink: path of the folder to which it adds files, rendered.
     """
 
     conn_id: str
@@ -62,6 +63,7 @@ class StreamTask:
     rescale: dict[str, Any] | None = None
     dag_id: str = ""
     task_id: str = ""
+    sink: str = ""
 
     async def run(self, server: StreamServer) -> Ended:
         """Until it has ended; cancelling leaves the query running."""
@@ -113,6 +115,7 @@ class StreamTask:
         from airflow_abs.core.streaming.supervision import StreamSupervisor
         from airflow_abs.exchange.streaming.stored_query import forget_other_queries, read_query
         from airflow_abs.restart_strategy import strategy_from_json
+        from airflow_abs.spark.stream.state_partitions import StatePartitions
         from airflow_abs.spark.stream.stream import Stream
         from airflow_abs.spark.stream.supervise import StreamRun
 
@@ -123,17 +126,19 @@ class StreamTask:
         plan = read_query(checkpoint, self.digest)
         rescale = None if self.rescale is None else Rescale(**self.rescale)
         supervisor = StreamSupervisor(judge, wanted, ends=self.ends, wait=wait, rescale=rescale)
-        stream = Stream(self.name, plan, self.conf, rescale=rescale)
+        stream, lease = Stream(self.name, plan, self.conf, rescale=rescale), self._lease()
+        master = "" if rescale is None else rescale.repartition_state
         return StreamRun(
             connection,
             server.connect,
             stream,
-            self._lease(),
+            lease,
             supervisor,
             on_progress=watch.progress,
             on_change=watch.change,
             on_held=partial(forget_other_queries, checkpoint, self.digest),
             attend=watch.attend,
+            state=StatePartitions(self.name, lease, open_path(self.sink), master, watch.note),
         )
 
     def to_json(self) -> dict[str, Any]:

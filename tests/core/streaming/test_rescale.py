@@ -33,6 +33,11 @@ def test_numbers_below_their_least_are_named(name: str, least: int) -> None:
         Rescale(**{name: least - 1})
 
 
+def test_where_state_is_repartitioned_is_a_text() -> None:
+    with pytest.raises(InvalidValueError, match=r"repartition_state: expected the master URL .*, such as 'local\[2\]'"):
+        Rescale(repartition_state=True)  # type: ignore[arg-type]
+
+
 def test_no_more_slots_are_used_than_are_wanted() -> None:
     wanted = SlotsWanted(4, 2)
     assert [wanted.parallelism(slots) for slots in (0, 1, 2, 3, 4, 9)] == [None, None, 2, 3, 4, 4]

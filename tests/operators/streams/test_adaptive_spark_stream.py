@@ -82,6 +82,15 @@ def stream(**options: Any) -> AdaptiveSparkStream:
             "setting in spark_conf; drop one of them",
         ),
         (
+            {
+                "rescale": Rescale(repartition_state="local[2]"),
+                "slots": 4,
+                "spark_conf": {"spark.sql.streaming.stateStore.providerClass": "a.b.HDFSBackedStateStoreProvider"},
+            },
+            "stream 'clicks': rescale= has repartition_state, which Spark has for RocksDB only, and spark_conf sets "
+            "spark.sql.streaming.stateStore.providerClass to a.b.HDFSBackedStateStoreProvider; drop one of them",
+        ),
+        (
             {"rescale": Rescale(files_per_slot=2), "slots": None, "source": Rate()},
             "stream 'clicks': rescale= has files_per_slot, and its source is no folder of files; drop it",
         ),

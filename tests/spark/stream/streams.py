@@ -22,6 +22,7 @@ from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder
 from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.stream.compile import StreamProgram, compile_stream
+from airflow_abs.spark.stream.state_partitions import StatePartitions
 from airflow_abs.spark.stream.stream import Stream
 from airflow_abs.spark.stream.supervise import StreamRun
 
@@ -86,12 +87,15 @@ class Place:
             async def connect() -> Connection:
                 return connection
 
+            lease = CheckpointLease(self.root / "checkpoint", Holder(owner, process), time.time)
+            master = "" if self.rescale is None else self.rescale.repartition_state
             yield StreamRun(
                 connection,
                 again or connect,
                 Stream("orders", plan, self.conf, poll_seconds=0.2, rescale=self.rescale),
-                CheckpointLease(self.root / "checkpoint", Holder(owner, process), time.time),
+                lease,
                 StreamSupervisor(judge, self.wanted, ends=self.available_now, wait=wait, rescale=self.rescale),
+                state=StatePartitions("orders", lease, self.root / "out", master),
             )
 
     def published(self) -> list[tuple[Any, ...]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_abs.core.streaming.rescale import Rescale
+from airflow_abs.core.streaming.state_partitions import ROCKSDB, STATE_STORE
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.stream.query import SESSION_SETTINGS
 from airflow_abs.spark.stream.stream import Stream
@@ -47,3 +48,10 @@ def test_partitions_and_files_of_a_batch_are_so_many_for_each_slot(
 def test_what_does_not_follow_stays_as_it_was_compiled() -> None:
     assert Stream("orders", b"plan", {"a": "b"}).at(4) == ({**SESSION_SETTINGS, "a": "b"}, b"plan")
     assert Stream("orders", b"plan", {}, rescale=Rescale()).at(4)[1] == b"plan"
+
+
+def test_state_that_is_to_be_repartitioned_is_kept_by_rocksdb() -> None:
+    stream = Stream("orders", b"plan", {}, rescale=Rescale(repartition_state="local[2]"))
+    assert stream.at(4)[0][STATE_STORE] == ROCKSDB
+    assert stream.partitions(4) == 4
+    assert Stream("orders", b"plan", {}).partitions(4) is None
