@@ -1,6 +1,7 @@
 """A stream on a real standalone cluster whose Spark workers come and go: 2 slots, then 4, then 2.
 
 python -m tests.testbed.rescaling --times 3
+python -m tests.testbed.rescaling --repartition     its state follows, too
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from airflow_abs.core.streaming.rescale import Rescale
 from airflow_abs.core.streaming.slots_wanted import SlotsWanted
 from airflow_abs.core.streaming.states import State
 from airflow_abs.demo.bound_child import start_bound, stop_group
+from airflow_abs.exchange.streaming.spark_checkpoint import read_spark_checkpoint
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.stream.query import StreamProgress
 from airflow_abs.spark.stream.supervise import StreamRun
@@ -41,11 +43,12 @@ FOLLOW = Rescale(partitions_per_slot=1, files_per_slot=1, cooldown=1, stabilizat
 @dataclass(slots=True)
 class Rescales:
     """With how many slots the query has run, in order; how many files batches had with each (one that was under way is
-    done again as it was); seconds without a batch
-    around each start; files that were read; and the rows that came out, beside DuckDB's."""
+    done again as it was); in how many partitions its state was then; seconds without a batch around each
+    start; files that were read; and the rows that came out, beside DuckDB's."""
 
     slots: list[int] = field(default_factory=list)
     files: list[set[int]] = field(default_factory=list)
+    partitions: list[int | None] = field(default_factory=list)
     silent: list[float] = field(default_factory=list)
     read: int = 0
     found: list[Any] = field(default_factory=list)
@@ -101,6 +104,7 @@ async def _follow(stream: StreamPlace, plan: bytes, place: Place, report: Rescal
         if not report.slots or slots != report.slots[-1]:
             report.slots.append(slots)
             report.files.append(set())
+            report.partitions.append(read_spark_checkpoint(stream.root / "checkpoint/spark").state_partitions)
             report.silent.append(silent)
         report.read += progress.rows // 100
         report.files[-1].add(progress.rows // 100)
@@ -148,6 +152,7 @@ async def _drain(run: StreamRun, supervised: asyncio.Task[Any]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--repartition", action="store_true", help="the state, too")
     options = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="airflow-abs-rescale-"))
     right = True
@@ -160,10 +165,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for time_ in range(options.times):
                 place = folder / "shared" / f"stream-{time_}"
                 place.mkdir()
-                report = follow_the_slots(cluster.place, place)
+                rescale = replace(FOLLOW, repartition_state="local[1]" if options.repartition else "")
+                report = follow_the_slots(cluster.place, place, rescale)
                 is_equal = report.found == report.expected
                 silent = ", ".join(f"{seconds:.1f}" for seconds in report.silent)
-                print(f"slots {report.slots}, files {report.files}, seconds without a batch {silent}: {is_equal}")
+                told = f"slots {report.slots}, files {report.files}, state {report.partitions}"
+                print(f"{told}, seconds without a batch {silent}: {is_equal}")
                 right = right and is_equal
         finally:
             cluster.stop()
