@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 SECONDS = 240.0  # of a machine that does much else; on a quiet one hardly anything takes thirty
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.4
 
 
 def wait_until(what: Callable[[], bool], seconds: float = SECONDS, *, seen: Callable[[], object] = str) -> float:

@@ -32,6 +32,20 @@ class Fault:
     bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many faults hit one run, spread over about two thirds of the seconds that it takes without any.
+
+    Those are found by a first run, unless they are given.
+    """
+
+    per_run: int = 12
+    quiet_seconds: float | None = None
+
+
+DEFAULT_PACE = Pace()
+
+
 @dataclass(slots=True)
 class Injector:
     """Causes faults in one Airflow and its Spark; `chance` decides which of several targets."""

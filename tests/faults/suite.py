@@ -26,14 +26,14 @@ import duckdb
 from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.recovery_claim import list_claims
-from tests.faults.injection import Fault, Injector
+from tests.airflow_settings import IMPORTED_ONCE
+from tests.faults.injection import DEFAULT_PACE, Fault, Injector, Pace
 from tests.faults.pipeline import answer, make_lake
-from tests.faults.spark_events import started_operations
+from tests.spark_events import started_operations
 
 ROWS = 60_000
 RUN_SECONDS = 900.0
 HELD_PER_RUN = 100_000  # bytes of plan, decisions and manifests, which explain a run that is over
-FAULTS_PER_RUN = 12
 SETTINGS = {
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
@@ -43,6 +43,7 @@ SETTINGS = {
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
     "AIRFLOW__ADAPTIVE_SPARK__TARGET_BYTES": "600000",
     "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "always",
+    "PYTHONPATH": IMPORTED_ONCE,
     "AIRFLOW__ADAPTIVE_SPARK__SHARE_TASKS": "False",
 }
 
@@ -134,21 +135,21 @@ def run_suite(
     folder: Path,
     airflow: AirflowServices,
     kinds: Sequence[str] = (),
-    per_run: int = FAULTS_PER_RUN,
+    pace: Pace = DEFAULT_PACE,
 ) -> Report:
     """Run the pipeline again and again until `count` faults have hit it; a wrong output or Ctrl-C ends it.
 
-    With `kinds`, only these faults. The faults of a run are spread over about two thirds of a quiet run's time.
+    With `kinds`, only these faults.
     """
-    quiet = _run(airflow, folder, seed, 0)
+    quiet = _run(airflow, folder, seed, 0).seconds if pace.quiet_seconds is None else pace.quiet_seconds
     runs: list[FaultRun] = []
     with contextlib.suppress(KeyboardInterrupt):
         while (left := count - sum(len(run.faults) for run in runs)) > 0 and all(run.right for run in runs):
             number = seed * 1000 + len(runs) + 1
-            every = quiet.seconds / per_run
-            runs.append(_run(airflow, folder, number, min(per_run, left), every=every, only=kinds))
+            every = quiet / pace.per_run
+            runs.append(_run(airflow, folder, number, min(pace.per_run, left), every=every, only=kinds))
     started = started_operations(folder / "events")
-    return Report(seed, per_run, quiet.seconds, runs, len(started), sum(times > 1 for times in started.values()))
+    return Report(seed, pace.per_run, quiet, runs, len(started), sum(times > 1 for times in started.values()))
 
 
 def _run(
@@ -260,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--days", type=int, default=0, help="instead: so many daily runs without faults, one by one")
     parser.add_argument("--executors", type=int, default=2, help="processes that run Spark's tasks; 0: the server does")
     parser.add_argument("--only", action="append", default=[], help="a kind of fault; may be given several times")
-    parser.add_argument("--per-run", type=int, default=FAULTS_PER_RUN, help="faults in one run of the pipeline")
+    parser.add_argument("--per-run", type=int, default=DEFAULT_PACE.per_run, help="faults in one run of the pipeline")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--folder", type=Path, help="keep everything here (default: a temporary folder)")
     options = parser.parse_args(arguments)
@@ -274,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0 if marked.right and marked.seconds <= 2 * quiet else 1
             if options.days:
                 return 0 if run_days(options.days, folder, airflow) else 1
-            report = run_suite(options.seed, options.faults, folder, airflow, options.only, options.per_run)
+            report = run_suite(options.seed, options.faults, folder, airflow, options.only, Pace(options.per_run))
     print(report.to_markdown())
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from airflow_abs.demo.services import AirflowServices
-from tests.faults.spark_events import operations
+from tests.spark_events import operations
 from tests.waiting import SECONDS, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]

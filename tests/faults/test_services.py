@@ -13,9 +13,10 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from tests.faults.conftest import SUBTASKS
+from tests.faults.injection import Pace
 from tests.faults.pipeline import answer
-from tests.faults.spark_events import bytes_read, operations, started_operations
 from tests.faults.suite import read_output, run_suite
+from tests.spark_events import bytes_read, operations, started_operations
 from tests.waiting import SECONDS, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -94,7 +95,7 @@ def test_a_failure_in_the_last_region_costs_no_more_than_the_input_of_the_failed
 
 
 def test_a_short_seeded_series_of_faults_is_survived(airflow: AirflowServices, folder: Path) -> None:
-    report = run_suite(11, 6, folder, airflow)
+    report = run_suite(11, 6, folder, airflow, pace=Pace(quiet_seconds=30.0))
     assert [run.state for run in report.runs] == ["success"] * len(report.runs)
     assert all(run.right for run in report.runs)
     assert sum(len(run.faults) for run in report.runs) >= 3

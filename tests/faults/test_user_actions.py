@@ -13,7 +13,7 @@ import pytest
 from airflow_abs.demo.airflow_api import AirflowApiError
 from airflow_abs.demo.services import AirflowServices
 from tests.faults.conftest import STOP_SECONDS
-from tests.faults.spark_events import ended_operations, operations, running_tasks
+from tests.spark_events import ended_operations, operations, running_tasks
 from tests.task_instances import clear_task
 from tests.waiting import SECONDS, wait_until
 

@@ -19,6 +19,7 @@ from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.run import run_day
 from airflow_abs.demo.run_report import RunReport
 from airflow_abs.demo.services import AirflowServices, example_environment
+from tests.airflow_settings import IMPORTED_ONCE
 from tests.replayed import assert_all_replayed
 from tests.services.watched_run import StartRun, WatchedRun
 from tests.standalone import RUN_CONNECTION, Standalone, choose_ports
@@ -32,8 +33,8 @@ SETTINGS = {
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
     "AIRFLOW_CONN_FS_DEFAULT": '{"conn_type": "fs"}',
-    # Who may do what is in `rights`. This tree, wherever it is.
-    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent / "rights"), str(Path(__file__).parents[2])]),
+    # Who may do what is in `rights`.
+    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent / "rights"), IMPORTED_ONCE]),
     "AIRFLOW__CORE__AUTH_MANAGER": "keeper_of_secrets.KeeperOfSecrets",
 }
 EXAMPLES = Path(__file__).parents[2] / "dags"

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
 
 import duckdb
 import pytest
 
 from airflow_abs.demo.services import AirflowServices
+from tests.spark_events import started_operations
 from tests.waiting import SECONDS
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 FILES = 3
 ROWS_PER_FILE = 25  # 2.5 s each: they are handed over after one
-DERIVED = 5
-STARTED = "org.apache.spark.sql.connect.service.SparkListenerConnectOperationStarted"
 
 
 @pytest.fixture
@@ -31,19 +27,6 @@ def numbers(folder: Path) -> Path:
         query = f"SELECT range AS number FROM range({start}, {start + ROWS_PER_FILE})"
         duckdb.sql(f"COPY ({query}) TO '{lake}/part-{part}.parquet'")
     return lake
-
-
-def started_operations(event_logs: Path) -> Counter[str]:
-    """How often the Spark server started each operation of a subtask (their ids are derived, not random), by id."""
-    events = [
-        json.loads(line)
-        for log in sorted(event_logs.rglob("*"))
-        if log.is_file()
-        for line in log.read_text(encoding="utf-8").splitlines()
-        if STARTED in line
-    ]
-    ids = (event["operationId"] for event in events if "write_operation" in event["statementText"])
-    return Counter(each for each in ids if UUID(each).version == DERIVED)
 
 
 def test_the_triggerer_ends_long_subtasks_and_nothing_is_submitted_twice(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
 
 import duckdb
 import pytest
 
 from airflow_abs.demo.airflow_api import SubtaskState
 from airflow_abs.demo.services import AirflowServices
+from tests.spark_events import operation_events, operations_told
 from tests.task_instances import mark_task
 from tests.waiting import SECONDS, wait_until
 
@@ -25,8 +23,6 @@ QUEUED = "queued"
 RUN = "job.numbers.run"
 FILES, ROWS_PER_FILE = 5, 20  # 2 s each, 2 at a time
 SLOTS = 2
-DERIVED = 5  # version of the ids of a subtask's operations
-EVENT = "org.apache.spark.sql.connect.service.SparkListenerConnectOperation"
 
 
 @pytest.fixture(scope="module")
@@ -40,26 +36,16 @@ def few_numbers(folder: Path) -> Path:
     return lake
 
 
-def operations(event_logs: Path) -> Iterator[tuple[str, str, int]]:
-    """What the Spark server noted of the subtasks' operations: which, what, when (milliseconds)."""
-    for log in sorted(event_logs.rglob("*")):
-        for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else []:
-            if EVENT in line:
-                event = json.loads(line)
-                if UUID(event["operationId"]).version == DERIVED:
-                    yield event["operationId"], event["Event"].removeprefix(EVENT), event["eventTime"]
-
-
 def started(event_logs: Path) -> Counter[str]:
-    return Counter(each for each, what, _ in operations(event_logs) if what == "Started")
+    return Counter(each.operation for each in operation_events(event_logs) if each.what == "Started")
 
 
 def most_at_once(event_logs: Path, ids: set[str]) -> int:
     """Of these operations, how many the server executed at the same time."""
     spans: dict[str, list[int]] = {}
-    for each, what, at in operations(event_logs):
-        if each in ids and what in ("Started", "Finished", "Failed"):
-            spans.setdefault(each, []).append(at)
+    for each in operation_events(event_logs):
+        if each.operation in ids and each.what in ("Started", "Finished", "Failed"):
+            spans.setdefault(each.operation, []).append(each.at)
     return max(sum(start <= at < end for start, *_, end in spans.values()) for at, *_ in spans.values())
 
 
@@ -124,8 +110,7 @@ def test_what_somebody_marks_failed_is_stopped_on_spark_or_never_starts(
         mark_task(airflow.api, DAG, run_id, RUN, "failed", map_index=index)
     assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "failed"
     new = started(events) - before
-    ended = lambda: {each for each, what, _ in operations(events) if what in ("Canceled", "Finished", "Failed")}  # noqa: E731
-    wait_until(lambda: set(new) <= ended())
+    wait_until(lambda: set(new) <= operations_told(events, "Canceled", "Finished", "Failed"))
     assert len(new) < FILES
 
 

@@ -14,13 +14,13 @@ import pytest
 
 from airflow_abs.demo.services import AirflowServices
 from airflow_abs.spark.server.embedded import embedded_status
+from tests.spark_events import QUERY_ENDED as ENDED
+from tests.spark_events import QUERY_STARTED as STARTED
+from tests.spark_events import query_events
 from tests.task_instances import clear_task, mark_task, wait_for_task
 from tests.waiting import SECONDS, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(1800)]
-
-STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
-ENDED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
 
 
 def deliver(folder: Path, number: int) -> None:
@@ -47,13 +47,7 @@ def published(sink: Path) -> list[int]:
 
 def story(event_logs: Path, task: str) -> list[str]:
     """What became of the queries of a task, in order, as the Spark server tells it."""
-    events = [
-        json.loads(line)
-        for log in sorted(event_logs.rglob("*"))  # by the time at which the server was started
-        if log.is_file()
-        for line in log.read_text(encoding="utf-8").splitlines()
-        if STARTED in line or ENDED in line
-    ]
+    events = query_events(event_logs)
     # the id is that of the checkpoint, and so the same for all of them
     ids = {event["id"] for event in events if (event.get("name") or "").startswith(f"{task} ")}
     assert len(ids) <= 1

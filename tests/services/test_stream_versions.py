@@ -14,8 +14,10 @@ import pytest
 from airflow_abs.demo.services import AirflowServices
 from tests.plugins.pages import texts, wait_for
 from tests.services.airflow_pages import open_tab
-from tests.services.test_stream import ENDED, STARTED, published, story
+from tests.services.test_stream import published, story
 from tests.services.watched_run import WatchedRun
+from tests.spark_events import QUERY_ENDED as ENDED
+from tests.spark_events import QUERY_STARTED as STARTED
 from tests.task_instances import clear_task, wait_for_task
 from tests.waiting import SECONDS, wait_until
 

@@ -23,8 +23,8 @@ from airflow_abs.demo.airflow_api import ENDED, AirflowApiError
 from airflow_abs.demo.signals import ended_by_signals
 from testbed.processes import ClusterProcesses
 from tests.faults.pipeline import answer, make_lake
-from tests.faults.spark_events import started_operations
 from tests.faults.suite import SETTINGS, read_output
+from tests.spark_events import started_operations
 from tests.testbed.cluster_injection import ClusterInjector
 
 DAG_ID = "faults"

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from tests.faults.spark_events import read_events
+from tests.spark_events import read_events
 
 _EVENT = "org.apache.spark.sql.streaming.StreamingQueryListener"
 
