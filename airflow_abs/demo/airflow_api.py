@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import httpx
 
 ENDED = frozenset({"success", "failed"})
-POLL_SECONDS = 0.3
+POLL_SECONDS = 0.5
 # A DAG that is missing beside a broken file has this long to turn up: the broken file may be another one.
 BROKEN_FILE_SECONDS = 10.0
 PAGE = 100

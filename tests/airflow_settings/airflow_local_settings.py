@@ -11,6 +11,8 @@ from importlib import import_module
 
 OF_TASKS = (
     "airflow.dag_processing.dagbag",
+    "airflow.providers.amazon.aws.fs.s3",  # every task that opens a path looks for all kinds of storage
+    "airflow.providers.standard.operators.empty",
     "airflow.sdk.execution_time.task_runner",
     "airflow_abs.exchange.publish.sinks",
     "airflow_abs.exchange.results.audit",
