@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare test test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -18,7 +18,7 @@ help: ## this list
 demo: $(READY) java ## a small day, a big one with a killed worker, and a mistake, on a real Airflow and Spark (DEMO_ARGS="--keep")
 	@$(BIN)/airflow-abs demo $(DEMO_ARGS)
 
-test: host lint types imports ## everything that must hold: lint, types, layers, all tests (TEST_ARGS="-x")
+test: host prepare lint types imports ## everything that must hold: lint, types, layers, all tests (TEST_ARGS="-x")
 	$(BIN)/pytest -n 2 --durations=20 $(TEST_ARGS)
 
 test-fast: $(READY) ## the tests that need neither Spark, services, a browser nor seconds of their own: about a minute
@@ -128,6 +128,9 @@ $(READY): requirements.lock pyproject.toml
 
 java: $(READY)
 	@$(BIN)/python -c 'from airflow_abs.spark.server.java import find_java_home; find_java_home()' 2>&1 | tail -n 1 >&2; exit $${PIPESTATUS[0]}
+
+prepare: $(READY) java ## store the classes of Spark's server: each start of one costs half the CPU (the tests start dozens)
+	@$(BIN)/airflow-abs server prepare
 
 host: $(READY) ## what the tests need of this host: install it where that is allowed, else name it
 	@$(BIN)/python -m testbed.host --install

@@ -1,6 +1,6 @@
 """A green run is a right run: every entry of the corpus against plain Spark.
 
-At 7 subtasks; at 1, 2 and 7 with ``make test-proof`` (AIRFLOW_ABS_CORPUS_AT), which takes three times as long.
+At 4 subtasks; at 1, 2 and 7 with ``make test-proof`` (AIRFLOW_ABS_CORPUS_AT), which takes twice as long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from tests.proof.corpus import FAMILIES, read_corpus
 from tests.proof.known import FAILED, GREEN_BUT_WRONG, NEEDLESS
-from tests.proof.runner import PARALLELISMS, Bench, Outcome, Verdict, run_corpus
+from tests.proof.runner import Bench, Outcome, Verdict, run_corpus
 from tests.proof.table import describe_exceptions
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:WARN WindowExpression"),  # plain Spark, of windows that are refused here
 ]
 
-AT = [int(each) for each in os.environ.get("AIRFLOW_ABS_CORPUS_AT", "").split(",") if each] or PARALLELISMS[-1:]
+AT = [int(each) for each in os.environ.get("AIRFLOW_ABS_CORPUS_AT", "4").split(",")]
 WITHOUT_EDGES = FAMILIES if os.environ.get("AIRFLOW_ABS_CORPUS_WITHOUT_EDGES") == "all" else ("joins",)
 """Families that are tried without edges, too; all of them with `make test-proof`."""
 MOSTLY = 0.8

@@ -32,3 +32,13 @@ def stop_server(folder: Path) -> int:
     was_running = stop_embedded_server(folder)
     print("embedded Spark: stopped" if was_running else f"embedded Spark: was not running (folder {folder})")
     return 0
+
+
+def prepare_server() -> int:
+    """Have the classes of a server written down for all later ones."""
+    from airflow_abs.spark.server.preparing import make_class_archive
+
+    print("embedded Spark: a server runs a small job and writes its classes down (half a minute)", flush=True)
+    archive = make_class_archive()
+    print(f"embedded Spark: prepared, {archive.path.stat().st_size / 1e6:.0f} MB in {archive.path}")
+    return 0

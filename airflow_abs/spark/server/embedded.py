@@ -26,7 +26,7 @@ from airflow_abs.spark.server.whole_spark import find_spark_home
 # A server that was up and does not answer for so long is beyond hope.
 _HUNG_SECONDS = 20.0
 _POLL_SECONDS = 0.1
-_STOP_SECONDS = 20.0
+_STOP_SECONDS = 5.0  # beyond the server's own limit
 _STARTS = 3
 
 
@@ -181,7 +181,8 @@ def _start_keeper(folder: StateFolder, settings: EmbeddedSettings) -> None:
 
 def _end_keeper(folder: StateFolder) -> None:
     """Ask, ask again (a keeper that is only just starting has not said its number yet), then kill."""
-    for number, seconds in ((signal.SIGTERM, 1.0), (signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
+    patience = folder.read_settings().stop_timeout + _STOP_SECONDS
+    for number, seconds in ((signal.SIGTERM, 1.0), (signal.SIGTERM, patience), (signal.SIGKILL, patience)):
         folder.signal_keeper(number)  # the kernel ends the JVM with its keeper
         if folder.await_keeper_gone(seconds):
             folder.delete_state()

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 from airflow_abs.spark.access.tokens import AIRFLOWS_VARIABLES
+from airflow_abs.spark.server.class_archive import find_class_archive
 from airflow_abs.spark.server.embedded_state import (
     EmbeddedSettings,
     ServerState,
@@ -37,9 +38,10 @@ from airflow_abs.spark.server.whole_spark import find_spark_home, spark_submit
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 WHOSE = "the embedded Spark server"
+# A batch wants throughput: G1's concurrent threads and barriers cost a tenth of the CPU (docs/benchmarks.md).
+JAVA_OPTIONS = "-XX:+UseParallelGC"
 ANOTHER_KEEPER = 3
 _LOOK_SECONDS = 0.5
-_STOP_SECONDS = 15.0
 _TAKE_SECONDS = 2.0
 _ESTABLISHED = "01"
 _LOG_SETTINGS = """\
@@ -58,16 +60,17 @@ appender.file.strategy.max = 3
 """
 
 
-def spark_properties(settings: EmbeddedSettings, folder: StateFolder, state: ServerState) -> dict[str, str]:
+def spark_properties(
+    settings: EmbeddedSettings, folder: StateFolder, state: ServerState, java_option: str = ""
+) -> dict[str, str]:
     """Everything that the server is started with. What keeps it on loopback and private cannot be overruled."""
     work = folder.path / "work"
     suggested = {
         "spark.master": f"local[{settings.cores or '*'}]",
         "spark.app.name": "airflow-abs embedded Spark",
         "spark.driver.memory": settings.driver_memory,
-        # A batch wants throughput: G1's concurrent threads and barriers cost a tenth of the CPU (docs/benchmarks.md).
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC "
-        f"-Dlog4j2.configurationFile=file:{folder.path}/conf/log4j2.properties",
+        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{folder.path}/conf/log4j2.properties",
+        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {java_option}".rstrip(),
         "spark.ui.enabled": str(settings.ui).lower(),
         "spark.ui.port": str(state.ui_port),
         "spark.scheduler.mode": "FAIR",
@@ -91,14 +94,14 @@ def spark_properties(settings: EmbeddedSettings, folder: StateFolder, state: Ser
     return suggested | dict(settings.conf) | fixed
 
 
-def server_environment(folder: StateFolder, java_home: Path) -> dict[str, str]:
+def server_environment(conf_folder: Path, java_home: Path) -> dict[str, str]:
     """The environment of the JVM and its Python workers: ours without other Sparks' settings and Airflow's secrets."""
     foreign = ("SPARK_", "PYSPARK_", *AIRFLOWS_VARIABLES)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return kept | {
         "JAVA_HOME": str(java_home),
         "SPARK_HOME": str(find_spark_home(WHOSE)),
-        "SPARK_CONF_DIR": str(folder.path / "conf"),
+        "SPARK_CONF_DIR": str(conf_folder),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
     }
@@ -140,18 +143,19 @@ def _keep(folder: StateFolder) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
     server = _start_server(folder)
+    settings = folder.read_settings()
     try:
-        idle_seconds = folder.read_settings().idle_seconds
-        _watch(folder, server, idle_seconds, stopping)
+        _watch(folder, server, settings.idle_seconds, stopping)
     finally:
         folder.delete_state()
-        _stop(server)
+        _stop(server, settings.stop_timeout)
         _clear_work(folder)
     return 0
 
 
 def _start_server(folder: StateFolder) -> subprocess.Popen[bytes]:
     settings, java_home = folder.read_settings(), find_java_home()
+    archive = find_class_archive(java_home, find_spark_home(WHOSE), os.environ)
     folder.delete_state()
     _clear_work(folder)
     state = ServerState(
@@ -166,8 +170,8 @@ def _start_server(folder: StateFolder) -> subprocess.Popen[bytes]:
     write_private(folder.path / "conf" / "log4j2.properties", log_settings)
     # Not on the command line, which every user of the host can read.
     properties = folder.path / "conf" / "spark.properties"
-    lines = [f"{key} {_escape(value)}\n" for key, value in spark_properties(settings, folder, state).items()]
-    write_private(properties, "".join(lines))
+    values = spark_properties(settings, folder, state, archive.using_it if archive is not None else "")
+    write_private(properties, "".join(f"{key} {_escape(value)}\n" for key, value in values.items()))
     submit = spark_submit(WHOSE)
     with folder.output.open("ab") as output:
         server = subprocess.Popen(
@@ -176,7 +180,8 @@ def _start_server(folder: StateFolder) -> subprocess.Popen[bytes]:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder.path / "work",
-            env=server_environment(folder, java_home),
+            # All that the server is told is on its command line; the folder where Spark looks besides may be empty.
+            env=server_environment(folder.path / "conf" if archive is None else archive.conf_folder, java_home),
             start_new_session=True,
             preexec_fn=end_with_parent(os.getpid(), signal.SIGKILL),  # noqa: PLW1509  (this process has one thread)
         )
@@ -209,10 +214,10 @@ def has_connection(port: int) -> bool:
     return False
 
 
-def _stop(server: subprocess.Popen[bytes]) -> None:
+def _stop(server: subprocess.Popen[bytes], timeout: float) -> None:
     server.terminate()
     try:
-        server.wait(_STOP_SECONDS)
+        server.wait(timeout)
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()

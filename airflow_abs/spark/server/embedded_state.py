@@ -40,6 +40,7 @@ class EmbeddedSettings:
     """How to run the embedded server. Whoever starts it decides; who finds it running takes it as it is.
 
     `cores` 0 means all of the host. `idle_seconds` without a lease renewed and without an open connection end it.
+    After `stop_timeout` seconds of ending it is killed.
     `ui` serves Spark's own pages and REST API on loopback, to every user of the host.
     `conf` are further Spark settings; they cannot move the server off loopback or take its token away.
     """
@@ -51,6 +52,7 @@ class EmbeddedSettings:
     ui: bool = False
     log_level: str = "WARN"
     conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    stop_timeout: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)

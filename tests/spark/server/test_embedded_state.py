@@ -146,7 +146,7 @@ def test_other_sparks_settings_and_airflows_secrets_do_not_reach_it(monkeypatch:
     ):
         monkeypatch.setenv(name, "foreign")
     monkeypatch.setenv("AWS_PROFILE", "lake")
-    environment = server_environment(StateFolder(Path("/s")), Path("/java"))
+    environment = server_environment(Path("/s/conf"), Path("/java"))
     assert "foreign" not in environment.values()
     assert environment["AWS_PROFILE"] == "lake"
     assert environment["PYSPARK_PYTHON"] == sys.executable
