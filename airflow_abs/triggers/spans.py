@@ -45,7 +45,7 @@ class SubtaskTry(Protocol):
 @contextmanager
 def decide_span(folder: JobFolder, region: str) -> Iterator[Span]:
     """Around one decision."""
-    with _tracer().start_as_current_span(
+    with tracer().start_as_current_span(
         f"{PREFIX}.decide", attributes=_place(folder.dag_id, folder.run_id, folder.job, region)
     ) as span:
         yield span
@@ -71,7 +71,7 @@ def subtask_span(run: SubtaskTry, began: float) -> Iterator[Span]:
     """
     from airflow_abs.spark.errors import OperationTakenOverError
 
-    span = _tracer().start_span(
+    span = tracer().start_span(
         f"{PREFIX}.subtask",
         start_time=round(began * 1e9),
         attributes={
@@ -104,7 +104,8 @@ def describe_committed(span: Span, manifest: Manifest) -> None:
     )
 
 
-def _tracer() -> Any:
+def tracer() -> Any:
+    """That which Airflow configures."""
     from opentelemetry import trace
 
     return trace.get_tracer("airflow_abs")

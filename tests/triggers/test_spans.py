@@ -50,7 +50,7 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(spans, "_tracer", lambda: provider.get_tracer("test"))
+    monkeypatch.setattr(spans, "tracer", lambda: provider.get_tracer("test"))
     return exporter
 
 

@@ -182,6 +182,7 @@ class AdaptiveSparkStream(BaseOperator):
             rescale=asdict(self.rescale) if self.rescale is not None else None,
             dag_id=instance.dag_id,
             task_id=instance.task_id,
+            run_id=instance.run_id,
             sink=Files.from_json(self.sink).path,
         )
 

@@ -18,12 +18,13 @@ from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.subtask import error_to_json, settle
 
 if TYPE_CHECKING:
+    from airflow_abs.core.stream_life.life import StreamLife
     from airflow_abs.core.streaming.supervision import Ended
     from airflow_abs.exchange.streaming.lease import CheckpointLease
     from airflow_abs.spark.connect.connection import Connection
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
     from airflow_abs.spark.stream.supervise import StreamRun
-    from airflow_abs.spark.stream.watch import StreamWatch
+    from airflow_abs.spark.stream.watch import StreamEvent, StreamWatch
 
 _AWAY_SECONDS = 3600.0
 
@@ -44,7 +45,7 @@ class StreamTask:
         desired_slots, sufficient_slots: with so many it starts at once (None: it takes all), or once they are stable.
         resource_timeout, resource_stabilization: how long it waits for them; seconds.
         rescale: fields of `Rescale`; None if nothing of it follows the slots.
-        dag_id, task_id: tags of its metrics.
+        dag_id, run_id, task_id: tags of its metrics and spans.
         sink: path of the folder to which it adds files, rendered.
     """
 
@@ -64,6 +65,7 @@ class StreamTask:
     dag_id: str = ""
     task_id: str = ""
     sink: str = ""
+    run_id: str = ""
 
     async def run(self, server: StreamServer) -> Ended:
         """Until it has ended; cancelling leaves the query running."""
@@ -96,9 +98,16 @@ class StreamTask:
     def _watch(self) -> StreamWatch:
         from airflow_abs.spark.stream.watch import StreamWatch
         from airflow_abs.triggers.streams.metrics import StreamMetrics
+        from airflow_abs.triggers.streams.spans import StreamSpans
 
         metrics = StreamMetrics(self.dag_id, self.task_id)
-        return StreamWatch(open_path(self.checkpoint), self.owner, self.name, metrics.emit)
+        spans = StreamSpans(self.dag_id, self.run_id, self.task_id)
+
+        def emit(event: StreamEvent, life: StreamLife) -> None:
+            metrics.emit(event, life)
+            spans.emit(event, life)
+
+        return StreamWatch(open_path(self.checkpoint), self.owner, self.name, emit)
 
     def _lease(self) -> CheckpointLease:
         from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder

@@ -31,6 +31,8 @@ TASK: dict[str, Any] = {
     "rescale": {"partitions_per_slot": 2, "cooldown": 30.0},
     "dag_id": "clicks",
     "task_id": "by_minute",
+    "sink": "/mart/by_minute",
+    "run_id": "daily-1",
 }
 
 
