@@ -25,13 +25,13 @@ class StreamSpans:
         self._place = {"airflow.dag_id": dag_id, "airflow.dag_run.run_id": run_id, "airflow.task_id": task_id}
 
     def emit(self, event: StreamEvent, life: StreamLife) -> None:
-        """What is over, as soon as it is known."""
+        """What is over, as soon as it is known; nobody knows how long a state lasted in which its process died."""
         from airflow_abs.core.stream_life.life import Batch, StateChange
 
         match event:
             case Batch():
                 self._end("batch", event.ended - event.seconds, event.ended, _describe(event))
-            case StateChange() if len(life.changes) > 1:
+            case StateChange() if len(life.changes) > 1 and life.changes[-2].entered == event.left:
                 told = {"state": str(event.left), "next": str(event.entered), "reason": life.changes[-1].reason}
                 self._end("state", life.changes[-2].at, event.at, told)
 

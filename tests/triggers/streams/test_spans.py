@@ -18,6 +18,7 @@ DOCS = Path(__file__).parents[3] / "docs/streams.md"
 PLACE = {"airflow.dag_id": "clicks", "airflow.dag_run.run_id": "once", "airflow.task_id": "by_minute"}
 SPANS = StreamSpans("clicks", "once", "by_minute")
 WAITED = StateChange(100.0, "Created", "WaitingForResources", "started")
+STARTED = StateChange(100.0, "CreatingExecutionGraph", "Executing", "slots are assigned")
 FAILED = StateChange(130.5, "Executing", "Restarting", "x" * 5000)
 
 
@@ -45,14 +46,19 @@ def test_what_nobody_knows_of_a_batch_is_left_out(exported: InMemorySpanExporter
 
 
 def test_a_state_is_a_span_from_when_it_was_entered_until_it_was_left(exported: InMemorySpanExporter) -> None:
-    life = StreamLife().with_change(WAITED)
-    SPANS.emit(WAITED, life)  # nobody knows when it was created
+    life = StreamLife().with_change(STARTED)
+    SPANS.emit(STARTED, life)
     SPANS.emit(FAILED, life.with_change(FAILED))
     (found,) = exported.get_finished_spans()
     assert (found.name, found.start_time, found.end_time) == (f"{PREFIX}.state", 100_000_000_000, 130_500_000_000)
     attributes = found.attributes or {}
     assert (attributes[f"{PREFIX}.state"], attributes[f"{PREFIX}.next"]) == ("Executing", "Restarting")
     assert len(str(attributes[f"{PREFIX}.reason"])) == 1000  # as it is remembered
+
+
+def test_a_state_in_which_its_process_died_is_none(exported: InMemorySpanExporter) -> None:
+    SPANS.emit(WAITED, StreamLife().with_change(STARTED).with_change(WAITED))
+    assert not exported.get_finished_spans()
 
 
 def test_an_alarm_is_none(exported: InMemorySpanExporter) -> None:
@@ -62,7 +68,7 @@ def test_an_alarm_is_none(exported: InMemorySpanExporter) -> None:
 
 def test_every_span_and_attribute_is_documented(exported: InMemorySpanExporter) -> None:
     SPANS.emit(Batch(3, 10.0, 2.5, 100, 50, 7, 4096, 12.5), StreamLife())
-    SPANS.emit(FAILED, StreamLife().with_change(WAITED).with_change(FAILED))
+    SPANS.emit(FAILED, StreamLife().with_change(STARTED).with_change(FAILED))
     text = DOCS.read_text()
     for found in exported.get_finished_spans():
         row = next(line for line in text.splitlines() if f"`{found.name}`" in line)
