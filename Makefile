@@ -32,6 +32,7 @@ test-faults: $(READY) java ## 100 seeded faults on real services, 100 on streams
 	@mkdir -p build
 	$(BIN)/python -m tests.faults.store.suite --json build/store-faults.json $(STORE_FAULTS_ARGS)
 	$(BIN)/python -m tests.faults.streams --json build/stream-faults.json $(STREAM_FAULTS_ARGS)
+	$(BIN)/python -m tests.faults.streams.repartitioning --kills 8
 	$(BIN)/python -m tests.faults.suite --json build/faults.json $(FAULTS_ARGS)
 
 test-model: $(READY) ## 100,000 schedules of publishers, readers and gc, and all of the small ones (MODEL_ARGS="--schedules 5000")

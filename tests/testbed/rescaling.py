@@ -43,8 +43,8 @@ FOLLOW = Rescale(partitions_per_slot=1, files_per_slot=1, cooldown=1, stabilizat
 @dataclass(slots=True)
 class Rescales:
     """With how many slots the query has run, in order; how many files batches had with each (one that was under way is
-    done again as it was); in how many partitions its state was then; seconds without a batch around each
-    start; files that were read; and the rows that came out, beside DuckDB's."""
+    done again as it was); in how many partitions its state was then; the most seconds without a batch since
+    each start; files that were read; and the rows that came out, beside DuckDB's."""
 
     slots: list[int] = field(default_factory=list)
     files: list[set[int]] = field(default_factory=list)
@@ -104,8 +104,10 @@ async def _follow(stream: StreamPlace, plan: bytes, place: Place, report: Rescal
         if not report.slots or slots != report.slots[-1]:
             report.slots.append(slots)
             report.files.append(set())
-            report.partitions.append(read_spark_checkpoint(stream.root / "checkpoint/spark").state_partitions)
+            report.partitions.append(None)
             report.silent.append(silent)
+        report.silent[-1] = max(report.silent[-1], silent)
+        report.partitions[-1] = read_spark_checkpoint(stream.root / "checkpoint/spark").state_partitions
         report.read += progress.rows // 100
         report.files[-1].add(progress.rows // 100)
 
