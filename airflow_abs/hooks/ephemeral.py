@@ -27,12 +27,12 @@ class Ephemeral:
         conf: Spark settings of the server, such as ``spark.driver.memory``, ``spark.executor.memory``,
             ``spark.cores.max``.
         start_timeout: seconds from submission within which it has to answer; a full cluster lets it wait.
-        lifetime: seconds after which it ends by itself, should nobody end it; longer than any run.
+        lifetime: seconds after which it ends by itself, should nobody stop it; longer than any run.
         folder: URI of a file system that Airflow and Spark share, if the exchange is on an object store.
-        trusted_network: its token may go over the network in plain text: Spark's Connect server has no TLS.
+        trusted_network: its token may be sent over the network in plain text: Spark's Connect server has no TLS.
 
     Raises:
-        InvalidValueError: a time is not above 0, or a setting is ours.
+        InvalidValueError: a time is not above 0, or `conf` has a setting that the package sets itself.
     """
 
     conn_id: str = "spark_default"

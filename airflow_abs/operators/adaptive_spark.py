@@ -58,16 +58,16 @@ class AdaptiveSparkOperator(OrderedVertex):
         sql: a query instead of a transform, with inputs in braces and `transform_kwargs` as named parameters:
             ``"SELECT * FROM {orders} JOIN {customers} USING (customer_id) WHERE day = :day"``; templated.
         source: the files or the table that it reads.
-        inputs: by input name other vertices, whose rows reach it as `plan` finds that the transform needs them; or
+        inputs: by input name other vertices, whose rows are distributed as `plan` finds that the transform needs; or
             edges of theirs that say how.
         sink: where its output is published when all subtasks succeeded.
         transform_kwargs: JSON values for the transform's further parameters; templated.
-        parallelism: number of subtasks, used as it is; leave it out to have it decided.
+        parallelism: fixed number of subtasks; leave it out to have it decided.
         max_parallelism: the vertex's own bound, and the number of subpartitions its inputs are cut into.
         schema: what the vertex promises to return, as DDL, such as ``"region STRING, revenue DECIMAL(18,2)"``: `plan`
             compares names, types and ``NOT NULL`` with what Spark says of the transform.
-        expect: what holds of its rows, by name: a condition in SQL (or `Expect`, with a tolerance), `Unique`,
-            `RowCountChange`. They are counted while the rows are written; what fails stops its sink and its readers.
+        expect: what its rows must satisfy, by name: a condition in SQL (or `Expect`, with a tolerance), `Unique`,
+            `RowCountChange`. They are counted while the rows are written; a failure stops its sink and its readers.
         spark_conf: Spark's session settings for it, in `plan` and in all subtasks; they take precedence over the job's.
         join: ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``, if the transform joins its two hash inputs
             so and does nothing else that needs all rows of a key: then a hot key may be spread over several subtasks.

@@ -33,8 +33,8 @@ class Table:
     As a sink: `commit` copies what the run wrote into a folder of its own and has the catalog send readers there
     (overwriting), or puts it into the folders that are there (appending), once.
 
-    Spark alone reaches the catalog. For a source Airflow's workers need nothing; for a sink they reach the table's
-    folder.
+    Only Spark accesses the catalog. For a source Airflow's workers need nothing; for a sink they must reach the
+    table's folder.
 
     Args:
         name: ``database.table``, as Spark takes it; templated.
@@ -43,16 +43,16 @@ class Table:
             such rows are not listed; templated; for sources.
         prune: by column another vertex's column, such as ``{"sold_date": dates.column("d")}``: rows whose value is not
             among those are not read, nor are partitions of such; for sources.
-        mode: append, overwrite (the table then holds this run's rows alone) or overwrite_partitions (only those
+        mode: append, overwrite (the table then has only this run's rows) or overwrite_partitions (only those
             partitions that the run writes); for sinks.
         storage: the Airflow connection of the storage that the table is on, such as ``my_aws`` of a table on S3; none
             for a shared file system; for sinks.
         sort_by: columns by which the rows of each file are sorted; for sinks.
-        files: at most so many files from each subtask (in each partition); for sinks. Left out, as many as Spark wrote
-            side by side.
+        files: maximum number of files from each subtask (in each partition); for sinks. Left out, one for each
+            Spark task.
 
     Raises:
-        ValueError: it is no name of a table; an unknown mode, columns that are no names, less than one file.
+        ValueError: it is no name of a table; an unknown mode, invalid column names, less than one file.
     """
 
     name: str

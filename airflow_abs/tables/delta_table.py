@@ -26,7 +26,7 @@ class DeltaTable:
     """A Delta table, which must exist.
 
     As a source: `plan` fixes the version, and all subtasks of the run read that one. Tables whose rows are deleted by
-    deletion vectors are refused: purge them first. As a sink: all that a run wrote becomes one version, once.
+    deletion vectors are refused: purge them first. As a sink: a run's output becomes one version, exactly once.
 
     The extra ``delta`` (deltalake) must be installed on Airflow's side; Spark needs nothing.
 
@@ -39,14 +39,14 @@ class DeltaTable:
             templated; for sources.
         prune: by column another vertex's column, such as ``{"sold_date": dates.column("d")}``: rows whose value is not
             among those are not read, nor are files that hold no such rows; for sources.
-        mode: append, overwrite (the table then holds this run's rows alone) or overwrite_partitions (only those
+        mode: append, overwrite (the table then has only this run's rows) or overwrite_partitions (only those
             partitions that the run writes); for sinks.
         sort_by: columns by which the rows of each file are sorted; for sinks.
-        files: at most so many files from each subtask (in each partition); for sinks. Left out, as many as Spark wrote
-            side by side.
+        files: maximum number of files from each subtask (in each partition); for sinks. Left out, one for each
+            Spark task.
 
     Raises:
-        ValueError: no path; an unknown mode, columns that are no names, less than one file.
+        ValueError: no path; an unknown mode, invalid column names, less than one file.
     """
 
     path: str

@@ -29,7 +29,7 @@ class IcebergTable:
     """A table of an Iceberg catalog, which must exist.
 
     As a source: `plan` fixes the snapshot, and all subtasks of the run read that one. Tables whose rows are deleted by
-    delete files are refused: compact them first. As a sink: all that a run wrote becomes one snapshot, once.
+    delete files are refused: compact them first. As a sink: a run's output becomes one snapshot, exactly once.
 
     The extra ``iceberg`` (pyiceberg) must be installed on Airflow's side; Spark needs nothing.
 
@@ -43,11 +43,11 @@ class IcebergTable:
             ``'no%'``). Files that cannot hold such rows are not read; templated; for sources.
         prune: by column another vertex's column, such as ``{"sold_date": dates.column("d")}``: rows whose value is not
             among those are not read, nor are files that hold no such rows; for sources.
-        mode: append, overwrite (the table then holds this run's rows alone) or overwrite_partitions (only those
+        mode: append, overwrite (the table then has only this run's rows) or overwrite_partitions (only those
             partitions that the run writes); for sinks.
         sort_by: columns by which the rows of each file are sorted; for sinks.
-        files: at most so many files from each subtask (in each partition); for sinks. Left out, as many as Spark wrote
-            side by side.
+        files: maximum number of files from each subtask (in each partition); for sinks. Left out, one for each
+            Spark task.
 
     Raises:
         ValueError: the name has no catalog or no namespace; an unknown mode, columns that are no names, less than one

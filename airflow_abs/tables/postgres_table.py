@@ -37,16 +37,16 @@ class PostgresTable:
     Args:
         conn_id: an Airflow connection of the type ``postgres``; its schema is the database.
         table: ``schema.table``, as PostgreSQL takes it: names with capitals stand in double quotes; templated.
-        query: instead, a SELECT whose rows are read; templated; for sources.
+        query: a SELECT whose rows are read instead; templated; for sources.
         where: only rows for which this holds, in PostgreSQL's own SQL, evaluated there; with ``mode="overwrite"`` of a
             sink the rows that are replaced, and every row of the run must meet it; templated.
         columns: of the table; by default all. Other columns get their defaults in a sink.
         as_text: columns of any type that are read as PostgreSQL's text of them, such as arrays; for sources.
-        mode: append, or overwrite (the table then holds this run's rows alone, or those besides that `where` is not
+        mode: append, or overwrite (the table then has only this run's rows, and those that `where` is not
             true for); for sinks.
 
     Raises:
-        ValueError: neither a table nor a query, or both; an unknown mode, columns that are no names.
+        ValueError: neither a table nor a query, or both; an unknown mode, invalid column names.
     """
 
     conn_id: str

@@ -20,7 +20,7 @@ def check_sink(who: str, mode: str, sort_by: Any, files: Any) -> tuple[str, ...]
         who: such as ``DeltaTable('/lake/orders')``.
 
     Raises:
-        ValueError: an unknown mode, columns that are no names, less than one file.
+        ValueError: an unknown mode, invalid column names, less than one file.
     """
     if mode not in MODES:
         raise ValueError(f"{who}: mode is {mode!r}; expected one of {', '.join(MODES)}")

@@ -29,26 +29,26 @@ class AdaptiveSparkJob(TaskGroup):
         group_id: id of the task group, and the job's name.
         conn_id: Airflow connection of type ``spark_connect``; without a host it means an embedded server.
         spark: `Ephemeral(...)` starts a Spark Connect server for each run, as an application of a cluster, and ends it
-            with the run; of the connection `conn_id` count the user and the password then.
+            with the run; of the connection `conn_id` only user and password are used then.
         exchange: templated URI of shared storage for the data between regions.
         target_bytes: bytes that one subtask should read, such as ``"256MB"``; left out, 128 MB, or more where that
             saves waves of subtasks.
-        min_parallelism: fewest subtasks of a vertex.
-        max_parallelism: most subtasks of every vertex that has no such bound of its own.
+        min_parallelism: minimum number of subtasks of a vertex.
+        max_parallelism: maximum number of subtasks of every vertex without a bound of its own.
         default_source_parallelism: upper bound of sources; by default `max_parallelism`.
         strategy: ``balanced`` (any number, ranges of about equal bytes) or ``power_of_two`` (Flink 1.15's rule).
-        slots: how many Spark tasks run at once; by default what the server says.
+        slots: how many Spark tasks run at once; by default as the server reports.
         durability: ``auto`` writes an edge on the days on which that pays and keeps it inside Spark on all others;
             ``always`` writes every edge.
         share_tasks: with ``always``: steps that are predicted to read no more than one subtask each run in one task,
-            one after the other; every edge is a file all the same, and a try goes on behind what is written.
-        failures_per_run, failures_per_day: what ``auto`` takes for granted before runs were seen: stops for data or
-            code in a run, failures of machines in 24 hours of Spark's work.
-        local_bytes: most that ``auto`` lets one Spark operation hold in memory and on local disks of the cluster, such
-            as ``"100GB"``; by default 16 GB for each slot.
+            one after the other; every edge is still a file, and a try resumes after what is already written.
+        failures_per_run, failures_per_day: what ``auto`` assumes before it has seen runs: failures of data or code
+            in a run, failures of machines in 24 hours of Spark's work.
+        local_bytes: memory and local disks of the cluster that ``auto`` lets one Spark operation use, such as
+            ``"100GB"``; by default 16 GB for each slot.
         restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
-            `airflow_abs.restart_strategy`; by default after waits that grow. `retries` of a vertex caps it.
-        deferrable: hand a subtask over to the triggerer when it runs longer than `defer_after`, and at once if its
+            `airflow_abs.restart_strategy`; by default after growing delays. `retries` of a vertex caps it.
+        deferrable: hand a subtask over to the triggerer when it runs longer than `defer_after`, and immediately if its
             fan-out exceeds the slots and no pool is set.
         defer_after: seconds that a worker awaits a subtask before that.
         start_from_trigger: run subtasks in the triggerer from their start: no worker process, and as many at once as

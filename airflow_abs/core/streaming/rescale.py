@@ -52,16 +52,16 @@ def _changes(current: Mapping[str, int], possible: Mapping[str, int]) -> list[in
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """What of a stream follows the slots of its cluster, and when it is started again for that.
+    """Which numbers of a stream follow the slots of its cluster, and when it is restarted for that.
 
     Args:
         partitions_per_slot: `spark.sql.shuffle.partitions` for each slot. Of a stateful query they are fixed by its
             checkpoint: they count for its first start, unless `repartition_state` says where they are changed.
         files_per_slot: Spark's `maxFilesPerTrigger` of the source for each slot; None leaves what the source says.
         min_increase: fewer slots more than it runs with are not worth a restart, unless there are all that are wanted.
-        cooldown: seconds after each start in which nothing changes.
+        cooldown: seconds after each start without a rescale.
         stabilization: seconds for which other slots, though not all that are wanted, must have been there.
-        max_delay: seconds for which the end of a batch is waited for; then one under way is done again.
+        max_delay: seconds to wait for the end of a batch; after that the current one is repeated.
         repartition_state: master URL, such as ``local[2]``, of a small Spark application that repartitions the state
             between stop and start. The process that supervises the stream runs it. "": the state keeps its partitions.
 

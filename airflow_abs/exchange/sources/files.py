@@ -30,8 +30,8 @@ _REWRITTEN = ("error", "skip")
 class Files:
     """Data files under one path that Airflow and Spark both reach.
 
-    As a source: a file, a folder or a glob; `schema` (DDL) spares its inference and allows a folder without files.
-    As a sink: a folder that is published at once; `mode` says what happens to what is there.
+    As a source: a file, a folder or a glob; `schema` (DDL) replaces inference and allows a folder without files.
+    As a sink: a folder that is published atomically; `mode` says what happens to existing files.
 
     Args:
         path: templated, a URI or a local path.
@@ -40,15 +40,15 @@ class Files:
             append or error; for sinks.
         schema: the columns as DDL, such as ``"id BIGINT, day DATE"``; for sources.
         options: Spark's reader or writer options.
-        missing: what a path is that is not there; for sources. ``"empty"`` takes it for a day without data (object
-            stores know no empty folders) and needs `schema`.
+        missing: what a path that does not exist means; for sources. ``"empty"``: a day without data (object
+            stores have no empty folders); needs `schema`.
         partition_by: columns that become folders (``day=2026-01-01``) instead of columns of the files; for sinks.
         sort_by: columns by which the rows of each file are sorted; for sinks.
-        files: at most so many files from each subtask (in each partition); for sinks. Left out, as many as Spark
-            wrote side by side.
+        files: maximum number of files from each subtask (in each partition); for sinks. Left out, one for each
+            Spark task.
         incremental: a run reads only files that no run has read whose output is published, each of them once, whatever
             is retried, cleared or backfilled; for sources of jobs whose sinks append. A run that is cleared reads the
-            same files again and replaces its own output. What has been read is remembered in the exchange, by DAG, job
+            same files again and replaces its own output. What has been read is recorded in the exchange, by DAG, job
             and vertex.
         rewritten: what becomes of a file that has another size, or another tag (time, where the storage has no tags),
             than when it was read: an ``"error"``, or ``"skip"``, which goes by its name alone; for incremental sources.

@@ -11,12 +11,12 @@ _SERVERS, _TOPICS = "kafka.bootstrap.servers", "subscribe"
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """Messages as they come: `key` and `value` (BINARY), `topic`, `partition`, `offset`, `timestamp`, `timestampType`.
+    """Messages of topics: `key` and `value` (BINARY), `topic`, `partition`, `offset`, `timestamp`, `timestampType`.
 
-    The Spark server must have Spark's own Kafka source (a jar). It was never tried on a Kafka.
+    The Spark server must have Spark's own Kafka source (a jar). It has never been run against Kafka.
 
     Args:
-        servers: of Kafka, `host:port` with commas between them; templated.
+        servers: Kafka's bootstrap servers, comma-separated `host:port`; templated.
         topics: their names; templated.
         options: further ones of Spark's source, such as ``{"startingOffsets": "earliest"}``. They are stored beside the
             checkpoint: leave secrets to the Spark server's settings.

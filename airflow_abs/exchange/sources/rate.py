@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Rows without an end, for trying a stream out: `timestamp`, and `value` counting up from 0.
+    """Unbounded rows, for trying out a stream: `timestamp`, and `value` counting up from 0.
 
     Args:
-        rows_per_second: of all partitions together.
+        rows_per_second: over all partitions.
 
     Raises:
         ValueError: less than one.

@@ -30,17 +30,17 @@ class AdaptiveSparkStream(BaseOperator):
     """Keep one streaming query running: one task, in the triggerer for its whole life.
 
     The worker compiles the transform, once; then the triggerer waits for slots, starts the query on the Connect server,
-    watches it, and starts it again from its checkpoint when it fails. A triggerer that takes over finds the query
-    running. Marking the task, or clearing it, stops the query; the next try goes on from the checkpoint.
+    watches it, and restarts it from its checkpoint when it fails. A triggerer that takes over finds the query
+    running. Marking the task, or clearing it, stops the query; the next try resumes from the checkpoint.
 
     Every row of the source is in the sink exactly once for readers that obey Spark's log of the sink
-    (`_spark_metadata`, as Spark itself does); others may meet files of batches that were not finished.
+    (`_spark_metadata`, as Spark itself does); others may see files of unfinished batches.
 
     Args:
         task_id: of the task.
         source: a folder that is read as files come into it, with its `schema` unless there are some already;
             or `Rate`, or `Kafka`.
-        transform: function of the stream, a DataFrame without an end, that returns one; left out, it is passed on.
+        transform: function of the stream, an unbounded DataFrame, that returns one; left out, it is passed on.
         sink: the folder to which files are added: `Files(..., mode="append")`.
         checkpoint: folder of this stream alone, which Airflow and Spark both reach: what was read, and its state.
         transform_kwargs: JSON values for the transform's further parameters; templated.
@@ -50,7 +50,7 @@ class AdaptiveSparkStream(BaseOperator):
         slots: with so many Spark tasks at once it starts immediately; `sufficient_slots` once they are stable. None for
             all that there are.
         resource_timeout, resource_stabilization: seconds for these.
-        rescale: what of it follows the slots between these two, for which it is started again; left out, what runs is
+        rescale: which numbers follow the slots between these two, by restarts; left out, a running query is
             left as it is.
         conn_id: Airflow connection of type ``spark_connect``.
         spark_conf: Spark's session settings.
