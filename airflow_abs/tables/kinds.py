@@ -15,8 +15,11 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.tables.errors import TableError
 
+CATALOG = "catalog"
+"""The kind whose sinks are published by Spark's statements."""
+
 _OWN = {
-    "catalog": "airflow_abs.tables.catalog_table.Table",
+    CATALOG: "airflow_abs.tables.catalog_table.Table",
     "delta": "airflow_abs.tables.delta_table.DeltaTable",
     "iceberg": "airflow_abs.tables.iceberg_table.IcebergTable",
     "postgres": "airflow_abs.tables.postgres_table.PostgresTable",

@@ -24,7 +24,7 @@ from airflow_abs.operators.run_server import StartServerOperator, StopServerOper
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.settings import JobSettings
-from airflow_abs.tables.kinds import to_declared
+from airflow_abs.tables.kinds import CATALOG, to_declared
 from airflow_abs.task_groups.author_arguments import AuthorArguments
 from airflow_abs.task_groups.trigger_start import decide_from_trigger, run_from_trigger
 
@@ -246,7 +246,8 @@ class _Rendering:
         waits for it."""
         start = StartServerOperator(task_id="start_server", server=server, **self.head)
         stop = StopServerOperator(task_id="stop_server", server=server, **self.head)
-        start >> [self.plan, *self.run.values()]
+        commits = [commit for commit in self.commit.values() if CATALOG in commit.table_kinds]
+        start >> [self.plan, *self.run.values(), *commits]
         self.others >> stop.as_teardown(setups=start)
         self.others.append(stop)
 

@@ -9,7 +9,7 @@ import pendulum
 import pytest
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Ephemeral, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Ephemeral, Files, Table
 from airflow_abs.core.errors import InvalidValueError
 
 
@@ -42,6 +42,15 @@ def test_whatever_talks_to_spark_waits_for_the_server_and_all_of_it_is_before_it
     assert release.is_teardown
     assert release.upstream_task_ids == talking | decided | {"revenue.total.commit", "revenue.stop_server"}
     assert "revenue.stop_server" not in release.task_ids
+
+
+def test_a_publication_by_sparks_statements_waits_for_the_server_and_brings_it_along() -> None:
+    with DAG("daily", schedule=None) as dag, AdaptiveSparkJob("revenue", exchange="/x", spark=Ephemeral("cluster")):
+        AdaptiveSparkOperator(task_id="total", source=Files("/lake/orders"), sink=Table("mart.total"))
+    assert "revenue.total.commit" in dag.get_task("revenue.start_server").downstream_task_ids
+    dag.validate_setup_teardown()
+    cleared = stored(dag).partial_subset(["revenue.total.commit"], include_downstream=False, include_upstream=False)
+    assert sorted(cleared.task_dict) == ["revenue.start_server", "revenue.stop_server", "revenue.total.commit"]
 
 
 def test_a_subtask_that_is_cleared_alone_brings_the_server_along() -> None:
