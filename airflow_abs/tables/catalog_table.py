@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
 from airflow_abs.exchange.sources.listing import SourceFile
@@ -17,9 +18,6 @@ from airflow_abs.tables.table_arguments import check_sink, installed, refuse_sou
 
 if TYPE_CHECKING:
     from airflow_abs.tables.catalog.content import TableContent
-
-_ONE_JOB = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
-"""Else Spark lists files with a job of its own as soon as there are 33 of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +135,12 @@ class Table:
         """``x-spark-table://sales.orders``; None if the name is templated."""
         if not isinstance(self.name, str) or "{{" in self.name:
             return None
-        return f"x-spark-table://{self.name}"
+        return f"x-spark-table://{quote(self.name.replace('`', ''), safe='.')}"
 
 
 def _describe(content: TableContent) -> PinnedTable:
+    from airflow_abs.tables.spark_settings import READ_SETTINGS
+
     size = sum(each.file.bytes for each in content.files)
     return PinnedTable(
         table=content.description.name,
@@ -152,7 +152,7 @@ def _describe(content: TableContent) -> PinnedTable:
         all_files=len(content.files),
         all_bytes=size,
         condition=content.condition,
-        settings=_ONE_JOB,
+        settings=READ_SETTINGS,
         details={"partitions": content.partitions, "all_partitions": content.all_partitions},
         constants=tuple(
             Constant(name, text := f"__constant_{number}", f"CAST({text} AS {kind})")

@@ -60,7 +60,7 @@ async def check_unchanged(
         try:
             outcome = await execute_operation(connection, operation)
         except InputLostError as error:
-            raise explain_lost(spec, error) or error from error
+            raise explain_lost(spec, error) or _lost(source.table, "a file", error) from error
         operations.append(operation)
         _compare(source.table, files, await asyncio.to_thread(_read_found, outcome.arrow_batches))
     return operations
@@ -105,13 +105,18 @@ def explain_lost(spec: SubtaskSpec, error: InputLostError) -> SourceChangedError
         files = spec.reads.files[source.name] if source.table is not None and source.table.rewritable else ()
         lost = next((file.path for file in files if {file.path, escape_path(file.path)} & named), None)
         if source.table is not None and lost is not None:
-            return SourceChangedError(
-                f"table {source.table.table}: {lost} is gone, or cannot be read any more, and was there when plan "
-                f"listed it: {_ADVICE}",
-                error_class=error.error_class,
-                causes=error.causes,
-            )
+            return _lost(source.table, lost, error)
     return None
+
+
+def _lost(table: PinnedTable, what: str, error: InputLostError) -> SourceChangedError:
+    told, _, rest = error.message.partition("\n")
+    return SourceChangedError(
+        f"table {table.table}: {what} is gone, or cannot be read any more, and was there when plan listed it: {_ADVICE}"
+        f" ({told})\n{rest}",
+        error_class=error.error_class,
+        causes=error.causes,
+    )
 
 
 def _describe(size: int, changed: int) -> str:

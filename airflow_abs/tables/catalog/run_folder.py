@@ -20,7 +20,14 @@ import pyarrow.parquet as pq
 from airflow_abs.exchange.storage.locations import Location
 from airflow_abs.exchange.storage.whole_files import make_folder
 from airflow_abs.tables.catalog.partitions import folder_of
-from airflow_abs.tables.publishing.staged_files import COPIES_AT_ONCE, check_required, open_staged, partition_texts
+from airflow_abs.tables.delta.partition_values import text_of_folder
+from airflow_abs.tables.publishing.staged_files import (
+    COPIES_AT_ONCE,
+    check_partition,
+    check_required,
+    open_staged,
+    partition_texts,
+)
 
 if TYPE_CHECKING:
     from airflow_abs.exchange.publish.record import StagedFile
@@ -44,12 +51,16 @@ class RunFile:
 
 
 def name_files(target: TargetTable, staged: Sequence[StagedFile], prefix: str) -> list[RunFile]:
-    """The same names for the same files, in every try."""
-    columns = [partition.column for partition in target.partitions]
+    """The same names for the same files, in every try.
+
+    Raises:
+        TableError: see `check_partition`.
+    """
     named = []
     for number, file in enumerate(sorted(staged, key=lambda each: each.name)):
         texts = partition_texts(file.name)
-        values = tuple(texts[column] for column in columns)
+        values = tuple(text_of_folder(each.kind, texts[each.column]) for each in target.partitions)
+        check_partition(target, file, values, "Spark")
         named.append(RunFile(file, f"{prefix}-{number:05d}.parquet", values))
     return named
 
@@ -87,8 +98,9 @@ class RunFolder:
     def _copy(self, target: TargetTable, file: RunFile) -> None:
         to = self.folder(file.values) / file.name
         with open_staged(file.staged) as source:
-            if target.required:
-                check_required(target.table, target.required, file.staged, pq.ParquetFile(source).metadata)
+            required = [column for column in target.required if column not in self.columns]
+            if required:
+                check_required(target.table, required, file.staged, pq.ParquetFile(source).metadata)
                 source.seek(0)
             if _is_there(to, file.staged.bytes):
                 return

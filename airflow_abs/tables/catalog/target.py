@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.publish.target_table import TableMode, TargetPartition, TargetTable
 from airflow_abs.exchange.storage.uris import with_authority
 from airflow_abs.tables.catalog.description import TableDescription, check_readable, describe, shown_columns
 from airflow_abs.tables.catalog.statements import SparkCatalog, StatementError, quote_table, refused
+from airflow_abs.tables.delta.partition_values import write_expression
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.spark_settings import WRITE_SETTINGS
 
@@ -55,14 +55,11 @@ def read_target(name: str, catalog: SparkCatalog, *, storage: str, mode: TableMo
         mode=mode,
         uuid=identity_of(found),
         schema=json.dumps({"type": "struct", "fields": columns}),
-        required=tuple(
-            each["name"]
-            for each in json.loads(schema)["fields"]
-            if not each["nullable"] and each["name"] not in found.partition_columns
-        ),
+        required=tuple(each["name"] for each in json.loads(schema)["fields"] if not each["nullable"]),
         partitions=tuple(
-            TargetPartition(f"__partition_{number}", f"CAST({quote(column)} AS STRING)", str(types[column]))
+            TargetPartition(f"__partition_{number}", write_expression(kind, column), kind)
             for number, column in enumerate(found.partition_columns)
+            for kind in (str(types[column]),)
         ),
         settings=WRITE_SETTINGS,
         details={"name": name, "folder": with_authority(found.location)},

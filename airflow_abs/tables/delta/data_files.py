@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 from airflow_abs.tables.delta.partition_values import logged_text, text_of_folder
-from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.publishing.staged_files import (
     COPIES_AT_ONCE,
+    check_partition,
     check_required,
     copy_bytes,
     open_staged,
@@ -75,17 +75,7 @@ class _Writer:
     def _partition(self, staged: StagedFile) -> tuple[str | None, ...]:
         texts = partition_texts(staged.name)
         found = [text_of_folder(each.kind, texts[each.column]) for each in self.target.partitions]
-        for column, text in zip(self.target.not_in_files, found, strict=True):
-            if text is None and column in self.target.required:
-                what = "NULL, which its column does not allow"
-            elif text == "":
-                what = "the empty text, which every reader of Delta takes for NULL"
-            else:
-                continue
-            raise TableError(
-                f"table {self.target.table}: {staged.name} has rows whose partition column {column!r} is {what}; "
-                "nothing was published. Leave such rows out in the transform, or give them another value"
-            )
+        check_partition(self.target, staged, found, "every reader of Delta")
         return tuple(found)
 
 

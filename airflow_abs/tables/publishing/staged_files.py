@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
     from airflow_abs.exchange.publish.record import StagedFile
+    from airflow_abs.exchange.publish.target_table import TargetTable
 
 COPIES_AT_ONCE = 8
 
@@ -66,6 +67,29 @@ def partition_texts(name: str) -> dict[str, str | None]:
     """What Spark wrote into the folders of a file's name, by column; None is NULL."""
     folders = (part.partition("=") for part in PurePosixPath(name).parts[:-1] if "=" in part)
     return {column: None if text == _NULL_FOLDER else unquote(text) for column, _, text in folders}
+
+
+def check_partition(target: TargetTable, staged: StagedFile, texts: Iterable[str | None], readers: str) -> None:
+    """A file's partition values are such as the table can have.
+
+    Args:
+        texts: of the values, in the order of `not_in_files`.
+        readers: those who take an empty text for NULL.
+
+    Raises:
+        TableError: NULL in a required column, or an empty text.
+    """
+    for column, text in zip(target.not_in_files, texts, strict=True):
+        if text is None and column in target.required:
+            what = "NULL, which its column does not allow"
+        elif text == "":
+            what = f"the empty text, which {readers} takes for NULL"
+        else:
+            continue
+        raise TableError(
+            f"table {target.table}: {staged.name} has rows whose partition column {column!r} is {what}; "
+            "nothing was published. Leave such rows out in the transform, or give them another value"
+        )
 
 
 def check_required(table: str, required: Iterable[str], staged: StagedFile, footer: Any) -> None:

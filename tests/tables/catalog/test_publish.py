@@ -41,7 +41,7 @@ def target_of(table: MemoryMetastore, mode: Any = "append") -> TargetTable:
 
 def stage(folder: Path, *ids: int, to: str | None = None) -> StagedFile:
     """A file as a subtask leaves it, of a table that is partitioned by `day` if `to` says in which."""
-    partition = "" if to is None else folder_of(["__partition_0"], [to]) + "/"
+    partition = "" if to is None else folder_of(["__partition_0"], ["v" + to]) + "/"
     name = f"s/subtask-0/attempt-1/t.sink/{partition}part-{hashlib.sha256(repr(ids).encode()).hexdigest()[:8]}.parquet"
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -200,6 +200,13 @@ def test_a_table_that_has_other_columns_by_now_is_refused(tmp_path: Path) -> Non
     target = replace(target_of(table), schema='{"type": "struct", "fields": []}')
     with pytest.raises(TableError, match="has other columns since this run was planned"):
         publish(table, target, [stage(tmp_path, 2)], "monday")
+
+
+def test_an_empty_text_as_a_partition_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t", ["day"])
+    with pytest.raises(TableError, match="'day' is the empty text, which Spark takes for NULL; nothing"):
+        publish(table, target_of(table), [stage(tmp_path, 2, to="")], "monday")
+    assert table.properties == {}
 
 
 def test_a_file_that_is_gone_is_not_half_published(tmp_path: Path) -> None:
