@@ -57,17 +57,22 @@ def test_tables_of_a_hive_metastore_are_read_and_written_by_locations(
         warehouse.run("ALTER TABLE {db}.orders ADD COLUMNS (later DOUBLE)")
         warehouse.run("ALTER TABLE {db}.copies ADD COLUMNS (later DOUBLE)")
         warehouse.insert("copies", warehouse.read("orders").slice(0, 1))
+        warehouse.run("CREATE TABLE {db}.whole (id BIGINT, later DOUBLE, Name STRING, day DATE) USING parquet")
+        warehouse.run("INSERT INTO {db}.whole VALUES (9, 9, '9', NULL)")
         expected, db = warehouse.read("orders"), warehouse.database
         partitions = Table(f"{db}.copies", mode="overwrite_partitions")
         vertices = {
             "copy": {"source": Table(f"{db}.orders"), "sink": partitions},
             "one": {"source": Table(f"{db}.orders", where="day = '2026-01-02'")},
+            "all": {"source": Table(f"{db}.orders"), "sink": Table(f"{db}.whole", mode="overwrite")},
         }
         with planned_tables(hive_server, tmp_path / "exchange", vertices) as tables:
             done = tables.run(3)
+            tables.run(2, "again")
         assert describe_difference(done["copy"].rows, expected) is None
         assert done["one"].rows["id"].to_pylist() == [2]
         assert describe_difference(warehouse.read("copies"), expected) is None
+        assert describe_difference(warehouse.read("whole").select(expected.column_names), expected) is None
         where = {row[1] for row in warehouse.run("DESCRIBE TABLE EXTENDED {db}.copies PARTITION (day = NULL)")}
         assert any("/_airflow_abs/" in str(each) for each in where)
         assert len(Table(f"{db}.copies").pin(connections(lambda: hive_server)).files) == 3
