@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class CatalogTables:
     """Tables of Spark's own making; who overwrites one writes elsewhere, and moves the table there."""
 
+    parallelisms = (3,)  # test_source.py has 1, 3 and 8
+
     @pytest.fixture(autouse=True)
     def _warehouse(self, warehouse: Warehouse, request: pytest.FixtureRequest) -> None:
         self.warehouse, self.request = warehouse, request
