@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
+__all__: list[str] = []  # else Airflow takes all names for settings of its own
+
 OF_TASKS = (
     "airflow.dag_processing.dagbag",
     "airflow.providers.amazon.aws.fs.s3",  # every task that opens a path looks for all kinds of storage

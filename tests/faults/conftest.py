@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from airflow_abs.demo.services import AirflowServices
+from airflow_abs.demo.services import SERVICES, AirflowServices
 from tests.faults.suite import faulty_airflow
 
 SUBTASKS = 20
@@ -30,3 +30,4 @@ def airflow(folder: Path) -> Iterator[AirflowServices]:
     (folder / "mart" / "gates").mkdir(parents=True)
     with faulty_airflow(folder) as services:
         yield services
+        assert [each for each in SERVICES if not services.is_running(each)] == []  # none has ended by itself

@@ -26,7 +26,7 @@ import duckdb
 from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.recovery_claim import list_claims
-from tests.airflow_settings import IMPORTED_ONCE
+from tests.airflow_settings import FOR_TESTS
 from tests.faults.injection import DEFAULT_PACE, Fault, Injector, Pace
 from tests.faults.pipeline import answer, make_lake
 from tests.spark_events import started_operations
@@ -34,16 +34,13 @@ from tests.spark_events import started_operations
 ROWS = 60_000
 RUN_SECONDS = 900.0
 HELD_PER_RUN = 100_000  # bytes of plan, decisions and manifests, which explain a run that is over
-SETTINGS = {
-    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
-    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
+SETTINGS = FOR_TESTS | {
     "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
     "AIRFLOW__ADAPTIVE_SPARK__TARGET_BYTES": "600000",
     "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "always",
-    "PYTHONPATH": IMPORTED_ONCE,
     "AIRFLOW__ADAPTIVE_SPARK__SHARE_TASKS": "False",
 }
 

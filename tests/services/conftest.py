@@ -18,8 +18,8 @@ from airflow_abs.cli.output.terminal import Terminal
 from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.run import run_day
 from airflow_abs.demo.run_report import RunReport
-from airflow_abs.demo.services import AirflowServices, example_environment
-from tests.airflow_settings import IMPORTED_ONCE
+from airflow_abs.demo.services import SERVICES, AirflowServices, example_environment
+from tests.airflow_settings import FOR_TESTS, IMPORTED_ONCE
 from tests.replayed import assert_all_replayed
 from tests.services.watched_run import StartRun, WatchedRun
 from tests.standalone import RUN_CONNECTION, Standalone, choose_ports
@@ -28,10 +28,7 @@ DAYS = (date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3))
 SCALE = 0.02
 TARGET_BYTES = 80_000
 DAG_SECONDS = 240.0
-# A killed triggerer's triggers are taken over after 10 s instead of 30.
-SETTINGS = {
-    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
-    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
+SETTINGS = FOR_TESTS | {
     "AIRFLOW_CONN_FS_DEFAULT": '{"conn_type": "fs"}',
     # Who may do what is in `rights`.
     "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent / "rights"), IMPORTED_ONCE]),
@@ -89,6 +86,7 @@ def airflow(folder: Path, standalone: Standalone) -> Iterator[AirflowServices]:
     environment["AIRFLOW_CONN_LAKE"] = json.dumps({"conn_type": "iceberg", "extra": lake_properties(folder)})
     with AirflowServices(folder / "airflow", folder / "dags", env=environment) as services:
         yield services
+        assert [each for each in SERVICES if not services.is_running(each)] == []  # none has ended by itself
     if (folder / "exchange").exists():  # some tests run nothing on Spark
         assert_all_replayed(folder / "exchange")
 
