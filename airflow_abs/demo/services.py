@@ -261,9 +261,10 @@ def _environment(home: Path, dags_folder: Path, port: int) -> dict[str, str]:
         "CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         # A fernet key is 32 random bytes in URL-safe base64, with its padding.
         "CORE__FERNET_KEY": secrets.token_urlsafe(32) + "=",
-        # SQLite has one writer at a time. A service that waits for it longer than this ends, on a busy machine too soon
-        # by SQLite's own five seconds.
+        # Five seconds, the defaults, are soon over on a busy machine: a service that waits longer for SQLite's only
+        # writer ends, and a task fails that waits longer for the API, which is set up at the first request.
         "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
+        "WORKERS__EXECUTION_API_TIMEOUT": "60",
         "LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "API__BASE_URL": url,
         "API__SECRET_KEY": secrets.token_hex(32),
