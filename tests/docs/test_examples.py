@@ -98,8 +98,8 @@ def test_the_dags_of_the_pages_can_be_written(tmp_path: Path) -> None:
         piece for name in ("operations", "incremental-loads") for piece in blocks(ROOT / f"docs/{name}.md", "python")
     ]
     (quickstart,) = blocks(ROOT / "docs" / "start" / "quickstart.md", "python")
-    stream, rescaled = blocks(ROOT / "docs" / "streams.md", "python")
-    pages = [*blocks(PAGES[0], "python"), quickstart, stream + indent(rescaled, " " * 4)]
+    stream, *rescaled = blocks(ROOT / "docs" / "streams.md", "python")
+    pages = [*blocks(PAGES[0], "python"), quickstart, stream + indent("".join(rescaled), " " * 4)]
     decorated, written, first, streaming, *others = tasks_of([*pages, *map(as_dag, pieces)], tmp_path)
     regions = ("customers", "enriched", "orders", "by_region")
     expected = {f"revenue.{region}.{task}" for region in regions for task in ("decide", "run")}
