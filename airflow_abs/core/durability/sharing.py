@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from airflow_abs.core.durability.demands import DaysDemands, DeclaredDemands, find_demands
+from airflow_abs.core.durability.prediction import JobHistory
 from airflow_abs.core.durability.rule import Conditions, EdgeDurability, decide_durability
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.joining import JoinedGraph, join_regions
@@ -33,7 +34,9 @@ def share_tasks(
     """Join the regions that may share a task; all edges between them stay durable.
 
     The rule that keeps edges inside Spark says which: where nothing fails and nothing is too large it joins all that
-    nothing demands to be apart. Here one thing more does: a region that is predicted to read more than one subtask.
+    nothing demands to be apart. Here two things more do: a region that is predicted to read more than one subtask, and
+    a shared task that did not come to its end in the last run. A subtask that runs out of memory is cut into pieces,
+    and a shared one cannot be.
 
     Args:
         graph: as declared.
@@ -43,11 +46,22 @@ def share_tasks(
     """
     crossing = [edge for edge in graph.edges if graph.crosses_regions(edge)]
     plain = graph.with_edges({edge: replace(edge, durable=None) for edge in crossing})
-    demands = {**_find_large(graph, day), **find_demands(plain, declared, day)}
+    demands = {**_find_unfinished(day.history), **_find_large(graph, day), **find_demands(plain, declared, day)}
     conditions = Conditions(inf, slots=1, local_bytes=sys.maxsize, demands=demands, settings=settings)
     decided = list(zip(crossing, decide_durability(plain, day.predictions, conditions), strict=True))
     joined = join_regions(graph, [edge for edge, each in decided if not each.durable], written=True)
     return SharedTasks(joined, tuple(_explain(graph, joined, edge, each, day) for edge, each in decided))
+
+
+def _find_unfinished(history: JobHistory) -> dict[str, str]:
+    """Reasons by name of the region; the last of those that shared a task is apart by itself."""
+    ran = history.runs[-1].regions if history.runs else ()
+    return {
+        name: f"in the last run the task that {', '.join(each.regions)} shared did not come to its end"
+        for each in ran
+        if len(each.regions) > 1 and not each.is_whole
+        for name in each.regions[:-1]
+    }
 
 
 def _find_large(graph: JobGraph, day: DaysDemands) -> dict[str, str]:

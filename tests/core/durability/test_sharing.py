@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_abs.core.durability.demands import DaysDemands, DeclaredDemands
-from airflow_abs.core.durability.prediction import Prediction
+from airflow_abs.core.durability.prediction import JobHistory, Prediction, RegionHistory, RunHistory
 from airflow_abs.core.durability.sharing import SharedTasks, share_tasks
 from airflow_abs.core.graph.job_graph import JobGraph
 from tests.core.graph.drawn import draw_graph, graph_of
@@ -52,6 +52,17 @@ def test_what_is_said_of_edges_has_no_meaning_where_all_are_written() -> None:
     shared = share(graph_of("a>b b>c c>d", sinks="d", durable="ab", inside="bc"))
     assert shared.joined.into == {"a": "d", "b": "d", "c": "d"}
     assert all(edge.durable for edge in shared.joined.graph.edges)
+
+
+def test_a_shared_task_that_did_not_come_to_its_end_is_taken_apart_in_the_next_run() -> None:
+    graph = graph_of("a>b b>c", sinks="c")
+    predictions = {name: Prediction(1.0, MIB, MIB) for name in "abc"}
+    for is_whole, into in ((False, {}), (True, {"a": "c", "b": "c"})):
+        last = RunHistory(1.0, (RegionHistory(("a", "b", "c"), 1, 1, 1, 1.0, is_whole=is_whole),))
+        day = DaysDemands(predictions, 128 * MIB, 1, JobHistory((last,)))
+        shared = share_tasks(graph, DeclaredDemands(), day, {})
+        assert shared.joined.into == into
+    assert shared.edges[0].reason == "durable, without a task of its own: it reads 1.0 MiB and runs in that of c"
 
 
 def test_forward_edges_stay_inside_spark() -> None:
