@@ -42,7 +42,7 @@ def test_what_may_need_several_subtasks_has_a_task_of_its_own_and_so_has_what_it
     assert reasons["b"] == reasons["c"] == "durable: c is predicted to read 200.0 MiB, above a subtask's 128.0 MiB"
 
 
-def test_what_demands_that_edges_are_written_is_not_always_kept_by_a_shared_task() -> None:
+def test_readers_of_a_sink_and_of_what_is_not_repeatable_are_apart_from_it() -> None:
     # Readers of a sink's rows wait for what was published; a reader of what is not repeatable needs the rows that were.
     shared = share(graph_of("a>b b>c c>d d>e", sinks="be"), DeclaredDemands(nondeterministic={"c"}))
     assert shared.joined.into == {"a": "b", "d": "e"}
