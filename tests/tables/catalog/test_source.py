@@ -28,6 +28,7 @@ pytestmark = pytest.mark.spark
 
 COLUMNS = "id BIGINT, Amount DOUBLE, who STRUCT<name: STRING, age: INT>, tags ARRAY<STRING>"
 PARTITIONS = "region STRING, day DATE, cents DECIMAL(6, 2), small SMALLINT, flag BOOLEAN, at TIMESTAMP"
+ROWS = 20
 REGIONS = ["north", None, "a/b%=c +:", "ünï", "[x]{y}*?#&;'\""]
 
 
@@ -77,8 +78,8 @@ def test_rows_are_those_of_sparks_own_reader_whatever_became_of_the_table(
     warehouse: Warehouse, tmp_path: Path, connect_server: ConnectEndpoint
 ) -> None:
     warehouse.run(f"CREATE TABLE {{db}}.t ({COLUMNS}, {PARTITIONS}) USING parquet PARTITIONED BY ({names(PARTITIONS)})")
-    warehouse.insert("t", rows(40))
-    assert describe_difference(warehouse.read("t").select(rows(0).column_names), rows(40)) is None
+    warehouse.insert("t", rows(ROWS))
+    assert describe_difference(warehouse.read("t").select(rows(0).column_names), rows(ROWS)) is None
     warehouse.run("ALTER TABLE {db}.t ADD COLUMNS (later STRING, price DECIMAL(12, 3))")
     warehouse.run("ALTER TABLE {db}.t ADD COLUMNS (known INT DEFAULT 5)")
     # Another writer's partition: elsewhere, other capitals and order of columns, narrower types, one column less.
@@ -93,7 +94,7 @@ def test_rows_are_those_of_sparks_own_reader_whatever_became_of_the_table(
     )
     warehouse.run(f"ALTER TABLE {{db}}.t ADD PARTITION ({place}) LOCATION '{elsewhere}'")
     expected = warehouse.read("t")
-    assert (len(expected), expected.schema.names[-6:]) == (41, names(PARTITIONS).split(", "))
+    assert (len(expected), expected.schema.names[-6:]) == (ROWS + 1, names(PARTITIONS).split(", "))
 
     table = f"{warehouse.database}.t"
     conditions = [
@@ -103,16 +104,15 @@ def test_rows_are_those_of_sparks_own_reader_whatever_became_of_the_table(
         "\"at\" > '2025-01-01T00:00:00+00:00'",
     ]
     chosen = {f"c{number}": Table(table, where=where) for number, where in enumerate(conditions)}
-    found = read_all(connect_server, tmp_path, {"t": Table(table), **chosen}, (1, 3, 8))
-    for count, by_vertex in found.items():
+    for count, by_vertex in read_all(connect_server, tmp_path / "t", {"t": Table(table)}, (1, 3, 8)).items():
         assert by_vertex["t"].column_names == expected.column_names
         assert describe_difference(by_vertex["t"], expected) is None, count
-        for number, where in enumerate(conditions):
-            sql = where.replace("'2025-01-01T00:00:00+00:00'", "TIMESTAMPTZ '2025-01-01 00:00:00+00'")
-            wanted = duckdb.sql(f"SELECT * FROM expected WHERE {sql}").to_arrow_table()
-            assert 0 < wanted.num_rows < 41
-            own = by_vertex[f"c{number}"]
-            assert describe_difference(own, wanted.cast(own.schema)) is None, where
+    found = read_all(connect_server, tmp_path / "chosen", chosen, (2,))[2]
+    for own, where in zip(found.values(), conditions, strict=True):
+        sql = where.replace("'2025-01-01T00:00:00+00:00'", "TIMESTAMPTZ '2025-01-01 00:00:00+00'")
+        wanted = duckdb.sql(f"SELECT * FROM expected WHERE {sql}").to_arrow_table()
+        assert 0 < wanted.num_rows < ROWS + 1
+        assert describe_difference(own, wanted.cast(own.schema)) is None, where
 
 
 def names(columns: str) -> str:
