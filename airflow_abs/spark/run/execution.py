@@ -38,8 +38,9 @@ class AttemptExecution:
     async def run(self) -> Mapping[str, ResultManifest]:
         """Write every result that the work does not have yet, and return all.
 
-            Raises:
-        XX cannot be read, or what was written not be measured.
+        Raises:
+            SparkOperationError: one of its kinds; `SourceChangedError` if a file of a source is not what `plan` saw.
+            ExchangeError: a template cannot be read, or what was written not be measured.
         """
         attempt, folder = self.work.attempt, self.work.spec.folder
         await set_config(self.connection, attempt.session_id(folder), self.work.settings())
