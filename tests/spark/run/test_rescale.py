@@ -203,9 +203,10 @@ def test_the_same_rows_in_other_files_are_refused(
     # As after a restart with other settings: Spark packs the files that it reads into fewer of its tasks.
     write_json(run.folder.plan_path, replace(run.plan, slots=2).to_json())
     with pytest.raises(
-        RecomputationError, match=r"short\[1\]: recomputing its lost result short.whole gave other rows .* or its rows "
+        RecomputationError,
+        match=r"short\[1\]: recomputing its lost result short.whole produced different rows than before .* or its rows "
         r"went into other files, which a rescale edge reads one by one",
-    ):  # fmt: skip
+    ):
         asyncio.run(run.run_subtask("copy", 4, attempt=2))
 
 
