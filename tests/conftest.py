@@ -31,11 +31,11 @@ os.environ |= {
 
 # Of every Java that a test starts: only the quick compiler. They are young and their data small, and the thorough one
 # took two fifths of their CPU. It has a small code cache unless told otherwise, and stops compiling when that is full.
-# What they leave is young: a large old generation filled up with it. Spark starts `chmod` for every local file and
-# folder that it writes, 20,000 times in the corpus, and need not start another program for each of them first.
+# Spark starts `chmod` for every local file and folder that it writes, 20,000 times in the corpus, and need not start
+# another program for each of them first.
 QUICK_JAVA = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m "
-    "-XX:NewRatio=1 -XX:MetaspaceSize=512m -Djdk.lang.Process.launchMechanism=VFORK"
+    "-XX:MetaspaceSize=512m -Djdk.lang.Process.launchMechanism=VFORK"
 )
 os.environ["JDK_JAVA_OPTIONS"] = " ".join([os.environ.get("JDK_JAVA_OPTIONS", ""), QUICK_JAVA]).strip()
 
