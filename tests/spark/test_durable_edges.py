@@ -230,10 +230,8 @@ def test_a_large_day_of_always_has_a_task_for_every_step(
     assert {"orders", "valid"}.isdisjoint(job.plan.fused)
 
 
-def test_a_try_goes_on_behind_the_steps_that_one_before_it_has_written(
-    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
-) -> None:
-    job = plan(connect_server, lake, tmp_path, durability="always", share_tasks=True)
+def fail_behind_three_steps(job: JobRun) -> JobRun:
+    """Its shared task has a first attempt that wrote three results and no more."""
     job.decide("enriched")
     broken = Path(job.folder.step_path("enriched", 3))
     template = broken.read_bytes()
@@ -241,6 +239,13 @@ def test_a_try_goes_on_behind_the_steps_that_one_before_it_has_written(
     with pytest.raises(DamagedFileError):
         asyncio.run(job.run_subtask("enriched", 0))
     broken.write_bytes(template)
+    return job
+
+
+def test_a_try_goes_on_behind_the_steps_that_one_before_it_has_written(
+    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
+) -> None:
+    job = fail_behind_three_steps(plan(connect_server, lake, tmp_path, durability="always", share_tasks=True))
     asyncio.run(job.run_subtask("enriched", 0, attempt=2))
     manifest = read_manifest(job.folder, "enriched", 0)
     attempts = {name: {file.path.split("/")[2] for file in each.files} for name, each in manifest.results.items()}
@@ -253,14 +258,7 @@ def test_a_try_goes_on_behind_the_steps_that_one_before_it_has_written(
 def test_a_step_whose_files_are_lost_is_written_again_and_so_is_everything_behind_it(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
-    job = plan(connect_server, lake, tmp_path, durability="always", share_tasks=True)
-    job.decide("enriched")
-    broken = Path(job.folder.step_path("enriched", 3))
-    template = broken.read_bytes()
-    broken.write_bytes(b"")
-    with pytest.raises(DamagedFileError):
-        asyncio.run(job.run_subtask("enriched", 0))
-    broken.write_bytes(template)
+    job = fail_behind_three_steps(plan(connect_server, lake, tmp_path, durability="always", share_tasks=True))
     lost = next(Path(job.folder.attempt_path("enriched", 0, 1)).glob("customers.whole/part-*.parquet"))
     lost.write_bytes(b"")
     asyncio.run(job.run_subtask("enriched", 0, attempt=2))

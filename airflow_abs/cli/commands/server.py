@@ -35,10 +35,10 @@ def stop_server(folder: Path) -> int:
 
 
 def prepare_server() -> int:
-    """Have the classes of a server written down for all later ones."""
+    """Store the classes of a server for all later ones."""
     from airflow_abs.spark.server.preparing import make_class_archive
 
-    print("embedded Spark: a server runs a small job and writes its classes down (half a minute)", flush=True)
+    print("embedded Spark: running a small job on a server of its own to store its classes (half a minute)", flush=True)
     archive = make_class_archive()
     print(f"embedded Spark: prepared, {archive.path.stat().st_size / 1e6:.0f} MB in {archive.path}")
     return 0

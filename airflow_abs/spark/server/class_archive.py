@@ -18,10 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_abs.spark.server.cache_folder import cache_folder
+
 _SUFFIX = ".jsa"
-_FOLDER = Path("airflow_abs") / "classes"
 # Each puts folders of the host's own onto the class path, and Java archives classes from jars alone.
 _OTHER_CLASS_PATHS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+_ARCHIVE_OF_JAVA = Path("lib/server/classes.jsa")
 _KEPT = 3
 
 
@@ -66,13 +68,12 @@ class ClassArchive:
 def find_class_archive(java_home: Path, spark_home: Path, environment: Mapping[str, str]) -> ClassArchive | None:
     """The archive of this Java and this Spark, whether or not it was made.
 
-    None where a server must do without one: its class path holds folders of the host's own, or there is no cache folder
-    that belongs to this user alone.
+    None where a server must do without one: its Java has no archive of its own classes, on which this one builds, its
+    class path holds folders of the host's own, or there is no cache folder that belongs to this user alone.
     """
     if any(environment.get(name) for name in _OTHER_CLASS_PATHS):
         return None
-    cache = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME') or Path.home()}/.cache"
-    folder = Path(cache).absolute() / _FOLDER
+    folder = cache_folder(environment) / "classes"
     try:
         (folder / "conf").mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
@@ -89,6 +90,6 @@ def find_class_archive(java_home: Path, spark_home: Path, environment: Mapping[s
 
 def _key(java_home: Path, spark_home: Path) -> str:
     """Another Java or other jars are another archive: Java would refuse the old one at every start."""
-    files = [java_home.resolve() / "lib" / "modules", *sorted((spark_home / "jars").glob("*.jar"))]
+    files = [java_home / _ARCHIVE_OF_JAVA, *sorted((spark_home / "jars").glob("*.jar"))]
     told = [f"{file} {found.st_size} {found.st_mtime_ns}" for file in files for found in [file.stat()]]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]

