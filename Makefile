@@ -40,7 +40,8 @@ test-model: $(READY) ## 100,000 schedules of publishers, readers and gc, and all
 	$(BIN)/python -m tests.model --all $(MODEL_ARGS)
 
 test-proof: $(READY) java ## the corpus at 1, 2 and 7 subtasks, with and without edges, TPC-H and TPC-DS, 20,000 compositions (hours); the short part is in `make test`
-	AIRFLOW_ABS_CORPUS_AT=1,2,7 AIRFLOW_ABS_CORPUS_WITHOUT_EDGES=all AIRFLOW_ABS_QUERIES_AT=1,3,8 AIRFLOW_ABS_COMPOSITIONS=20000 \
+	AIRFLOW_ABS_GENERATED_CODE=1 AIRFLOW_ABS_CORPUS_AT=1,2,7 AIRFLOW_ABS_CORPUS_WITHOUT_EDGES=all \
+		AIRFLOW_ABS_QUERIES_AT=1,3,8 AIRFLOW_ABS_COMPOSITIONS=20000 \
 		$(BIN)/pytest tests/proof -o timeout=0 $(TEST_ARGS)
 
 SPARK_RELEASES ?= 4.0.5 4.1.4 4.2.1

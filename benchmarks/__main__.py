@@ -31,6 +31,8 @@ BENCHMARKS = {
     "explain": "benchmarks.explain",
     "fusing": "benchmarks.fusing",
     "imports": "benchmarks.imports",
+    "many_files": "benchmarks.many_files",
+    "row_order": "benchmarks.row_order",
     "simulate": "benchmarks.simulate",
     "skew": "benchmarks.skew",
     "subtask_cost": "benchmarks.subtask_cost",

@@ -6,7 +6,8 @@ import asyncio
 import os
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,8 @@ BY_KEY, IN_TURN = "inline shuffle by key", "inline shuffle in turn"
 
 def run(rows: int = ROWS) -> list[dict[str, float | str]]:
     """CPU seconds, medians of all rounds: of Spark's shuffles, and of each edge its write, its reads, and both."""
-    with tempfile.TemporaryDirectory(prefix="airflow-abs-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        write_events(folder / "events", rows)
-        settings = EmbeddedSettings(cores=os.cpu_count() or 1, driver_memory="4g", idle_seconds=600)
-        try:
-            endpoint = ensure_embedded_server(folder / "spark", settings=settings)
-            server = psutil.Process(embedded_status(folder / "spark").jvm_pid)
-            samples = [_round(endpoint, folder, server, number) for number in range(ROUNDS + 1)]
-        finally:
-            stop_embedded_server(folder / "spark")
+    with bench_of_edges(rows, "4g") as (endpoint, folder, server):
+        samples = [_round(endpoint, folder, server, number) for number in range(ROUNDS + 1)]
     seconds = {key: statistics.median(sample[key] for sample in samples[1:]) for key in samples[0]}
     for edge in EDGES:
         seconds[f"{edge}: write and all reads"] = seconds[f"{edge}: write"] + seconds[f"{edge}: all reads"]
@@ -59,39 +52,61 @@ def run(rows: int = ROWS) -> list[dict[str, float | str]]:
     ]
 
 
+@contextmanager
+def bench_of_edges(rows: int, memory: str) -> Iterator[tuple[Any, Path, psutil.Process]]:
+    """A server with so much memory, a folder with `rows` events, and the server's process."""
+    with bench_server(memory) as (endpoint, folder, server):
+        write_events(folder / "events", rows)
+        yield endpoint, folder, server
+
+
+@contextmanager
+def bench_server(memory: str) -> Iterator[tuple[Any, Path, psutil.Process]]:
+    """A server with so much memory, an empty folder beside it, and the server's process."""
+    with tempfile.TemporaryDirectory(prefix="airflow-abs-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        settings = EmbeddedSettings(cores=os.cpu_count() or 1, driver_memory=memory, idle_seconds=600)
+        try:
+            endpoint = ensure_embedded_server(folder / "spark", settings=settings)
+            yield endpoint, folder, psutil.Process(embedded_status(folder / "spark").jvm_pid)
+        finally:
+            stop_embedded_server(folder / "spark")
+
+
 def _round(endpoint: Any, folder: Path, server: psutil.Process, number: int) -> dict[str, float]:
     """The first round warms the server up."""
     found = {
-        BY_KEY: _cpu(server, lambda: _shuffle_inline(endpoint, folder, "customer_id")),
-        IN_TURN: _cpu(server, lambda: _shuffle_inline(endpoint, folder)),
+        BY_KEY: cpu_of(server, lambda: _shuffle_inline(endpoint, folder, "customer_id")),
+        IN_TURN: cpu_of(server, lambda: _shuffle_inline(endpoint, folder)),
     }
     for edge in EDGES:
-        job = _plan(endpoint, folder, f"round-{number}-{edge}", edge)
-        found[f"{edge}: write"] = _cpu(server, partial(_write, job))
-        found[f"{edge}: all reads"] = _cpu(server, partial(_read, endpoint, job, edge))
+        job = plan_edge(endpoint, folder, f"round-{number}-{edge}", edge, READERS)
+        found[f"{edge}: write"] = cpu_of(server, partial(write_edge, job))
+        found[f"{edge}: all reads"] = cpu_of(server, partial(read_edge, endpoint, job, edge, READERS))
     return found
 
 
-def _write(job: JobRun) -> None:
+def write_edge(job: JobRun) -> None:
     asyncio.run(job.run_region("events"))
 
 
-def _read(endpoint: Any, job: JobRun, edge: Partitioning) -> None:
-    asyncio.run(_read_all(endpoint, job, edge))
+def read_edge(endpoint: Any, job: JobRun, edge: Partitioning, readers: int) -> None:
+    asyncio.run(_read_all(endpoint, job, edge, readers))
 
 
-def _cpu(server: psutil.Process, work: Callable[[], object]) -> float:
+def cpu_of(server: psutil.Process, work: Callable[[], object]) -> float:
     before = sum(server.cpu_times()[:2])
     work()
     return float(sum(server.cpu_times()[:2]) - before)
 
 
-def _plan(endpoint: Any, folder: Path, run_id: str, edge: Partitioning) -> JobRun:
+def plan_edge(endpoint: Any, folder: Path, run_id: str, edge: Partitioning, readers: int) -> JobRun:
+    """Its rows are sorted if the rule says so for so many readers."""
     keys = ("customer_id",) if edge is Partitioning.HASH else ()
     return plan_run(
         endpoint,
         folder / "exchange",
-        [JobVertex("events", has_source=True), JobVertex("reader", has_sink=True)],
+        [JobVertex("events", has_source=True), JobVertex("reader", readers, has_sink=True)],
         [JobEdge("events", "reader", "events", edge, keys)],
         [
             VertexProgram("events", None, {}, Files(str(folder / "events"))),
@@ -110,14 +125,14 @@ def _shuffle_inline(endpoint: Any, folder: Path, *keys: str) -> None:
         rows.write.format("noop").mode("overwrite").save()
 
 
-async def _read_all(endpoint: Any, job: JobRun, edge: Partitioning) -> None:
-    """As eight subtasks would, each its sixteen subpartitions or its files, the rows going nowhere."""
+async def _read_all(endpoint: Any, job: JobRun, edge: Partitioning, readers: int) -> None:
+    """As so many subtasks would, each its range of subpartitions or its files, the rows going nowhere."""
     count = job.decisions["events"].parallelism
     manifests = [read_manifest(job.folder, "events", index) for index in range(count)]
     results = [next(iter(manifest.results.values())) for manifest in manifests]
-    session = derive_id("exchange benchmark", job.folder.run_id)
+    session = derive_id("exchange benchmark", job.folder.run_id, readers)
     async with open_connection(endpoint) as connection:
-        for number, (span, files) in enumerate(_reads(results, edge)):
+        for number, (span, files) in enumerate(_reads(results, edge, readers)):
             paths = [uri_for_spark(job.folder.file_path(file.path)) for file in files]
             schema, numbered = results[0].schema, edge is not Partitioning.RESCALE
             relation = read_result(paths, schema=schema, numbered=numbered, subpartitions=span)
@@ -126,14 +141,14 @@ async def _read_all(endpoint: Any, job: JobRun, edge: Partitioning) -> None:
 
 
 def _reads(
-    results: Sequence[ResultManifest], edge: Partitioning
+    results: Sequence[ResultManifest], edge: Partitioning, readers: int
 ) -> list[tuple[IndexRange | None, Sequence[ResultFile]]]:
     """Of each reader: its subpartitions, and the files that it opens."""
     if edge is Partitioning.RESCALE:
         written = [file for result in results for file in result.files]
-        spans = cut_by_bytes([file.bytes for file in written], min(READERS, len(written)))
+        spans = cut_by_bytes([file.bytes for file in written], min(readers, len(written)))
         return [(None, written[span.start : span.stop]) for span in spans]
-    return [(span, files_for_range(results, span)) for span in split_by_count(SUBPARTITIONS, READERS)]
+    return [(span, files_for_range(results, span)) for span in split_by_count(SUBPARTITIONS, readers)]
 
 
 async def _write_nowhere(connection: Connection, relation: Any, session: str, number: int) -> None:

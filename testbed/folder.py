@@ -14,11 +14,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from airflow_abs.spark.server.free_ports import choose_free_ports
 from testbed.connect_proxy import proxy_configuration
 from testbed.host import CLUSTER_PROGRAMS, search_path
 from testbed.secrets import ensure_secrets
@@ -26,7 +26,7 @@ from testbed.topology.place import PORTS, Place
 
 LOOPBACK = "127.0.0.1"
 POSTGRES_USER = "postgres"
-_MODULES = ("airflow.providers.celery", "psycopg2", "asyncpg", "pyspark")
+_MODULES = ("airflow.providers.celery", "psycopg2", "asyncpg", "pyiceberg", "pyspark")
 
 
 class ClusterError(RuntimeError):
@@ -53,7 +53,7 @@ def check_host(environment: Mapping[str, str] | None = None) -> None:
         packages = " ".join(sorted({CLUSTER_PROGRAMS[name] for name in programs}))
         told.append(f"{', '.join(programs)} not found on PATH; install them (Debian: apt-get install {packages})")
     if modules:
-        told.append(f"Python has no {', '.join(modules)}; pip install 'airflow-abs[cluster]'")
+        told.append(f"Python has no {', '.join(modules)}; pip install 'airflow-abs[cluster,iceberg]'")
     if told:
         raise ClusterError(f"a cluster cannot run on this host: {'; '.join(told)}")
 
@@ -71,7 +71,7 @@ def prepare_folder(folder: Path, dags_folder: Path) -> Place:
     folder.chmod(0o711)
     if os.geteuid() == 0:
         _check_reachable(folder)
-    place = place_of(folder, dags_folder, _free_ports())
+    place = place_of(folder, dags_folder, dict(zip(PORTS, choose_free_ports(len(PORTS)), strict=True)))
     configuration = proxy_configuration(
         bind=LOOPBACK,
         port=place.ports["connect-tls"],
@@ -98,18 +98,6 @@ def place_of(folder: Path, dags_folder: Path, ports: Mapping[str, int]) -> Place
         secrets=secrets,
         login=False,
     )
-
-
-def _free_ports() -> dict[str, int]:
-    """All at once, so that no two are the same."""
-    sockets = {name: socket.socket() for name in PORTS}
-    try:
-        for each in sockets.values():
-            each.bind((LOOPBACK, 0))
-        return {name: each.getsockname()[1] for name, each in sockets.items()}
-    finally:
-        for each in sockets.values():
-            each.close()
 
 
 def _check_reachable(folder: Path) -> None:

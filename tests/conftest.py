@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 from collections import Counter
@@ -18,6 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.java_options import java_options
+from tests.scratch import write_to_memory
+
+write_to_memory()
 AIRFLOW_HOME = tempfile.mkdtemp(prefix="airflow-abs-tests-")
 atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)
 os.environ |= {
@@ -29,15 +34,7 @@ os.environ |= {
     "AIRFLOW__ADAPTIVE_SPARK__SHARE_TASKS": "False",
 }
 
-# Of every Java that a test starts: only the quick compiler. They are young and their data small, and the thorough one
-# took two fifths of their CPU. It has a small code cache unless told otherwise, and stops compiling when that is full.
-# Spark starts `chmod` for every local file and folder that it writes, 20,000 times in the corpus, and need not start
-# another program for each of them first.
-QUICK_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m "
-    "-XX:MetaspaceSize=512m -Djdk.lang.Process.launchMechanism=VFORK"
-)
-os.environ["JDK_JAVA_OPTIONS"] = " ".join([os.environ.get("JDK_JAVA_OPTIONS", ""), QUICK_JAVA]).strip()
+os.environ["JDK_JAVA_OPTIONS"] = java_options()
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -65,6 +62,8 @@ NOT_TESTED = "not tested: "
 def pytest_configure(config: pytest.Config) -> None:
     from tests.distribution import Seconds
 
+    # As Ctrl-C: a run that is cancelled or takes too long ends its services and servers, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     config.pluginmanager.register(Seconds())
 
 

@@ -9,6 +9,8 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.java_options import with_compiled_queries
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -27,10 +29,11 @@ class InstalledWheel:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of its processes: without this tree; with the programs of this environment, which dependencies bring."""
+        """Of its processes: without this tree; with the programs of this environment, which dependencies bring. Its
+        Spark compiles queries, as its users' does."""
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         path = os.pathsep.join([str(self.python.parent), sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
-        return inherited | {"PATH": path}
+        return inherited | {"PATH": path, "JDK_JAVA_OPTIONS": with_compiled_queries(os.environ["JDK_JAVA_OPTIONS"])}
 
 
 def install_wheel(folder: Path) -> InstalledWheel:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from airflow_abs.demo.bound_child import start_bound, stop_group
+from airflow_abs.spark.server.free_ports import choose_free_ports
 from testbed.folder import POSTGRES_USER
 from testbed.host import search_path
 
@@ -31,7 +31,7 @@ def running_postgres() -> Iterator[int]:
         change = ("setpriv", "--reuid", POSTGRES_USER, "--regid", POSTGRES_USER, "--init-groups", "--pdeathsig", "INT")
         for path in (folder, data):
             shutil.chown(path, POSTGRES_USER, POSTGRES_USER)
-    port = _free_port()
+    (port,) = choose_free_ports(1)
     try:
         made = (*change, "initdb", *_FILES, "--pgdata", str(data))
         subprocess.run(made, check=True, capture_output=True, timeout=_PATIENCE, cwd=folder, env=environment)
@@ -52,10 +52,3 @@ def running_postgres() -> Iterator[int]:
             stop_group(process, 5)
     finally:
         shutil.rmtree(folder)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port

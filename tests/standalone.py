@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 import time
 import urllib.request
@@ -16,6 +15,7 @@ from typing import Any
 
 from airflow_abs.demo.bound_child import start_bound, stop_group
 from airflow_abs.spark.connect.protocol import pyspark_folder
+from airflow_abs.spark.server.free_ports import choose_free_ports
 from testbed.processes import base_environment
 
 SECONDS = 200.0
@@ -49,11 +49,7 @@ class Standalone:
 
 
 def choose_ports() -> Standalone:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(3)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return Standalone(*(int(each.getsockname()[1]) for each in sockets))
+    return Standalone(*choose_free_ports(3))
 
 
 @contextmanager
@@ -63,7 +59,7 @@ def started(place: Standalone, folder: Path) -> Iterator[Standalone]:
         "SPARK_HOME": str(pyspark_folder()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "JDK_JAVA_OPTIONS": os.environ["JDK_JAVA_OPTIONS"],  # tests/conftest.py; drivers and executors inherit it
+        "JDK_JAVA_OPTIONS": os.environ["JDK_JAVA_OPTIONS"],  # tests/java_options.py
         "PYSPARK_PYTHON": sys.executable,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }

@@ -101,7 +101,13 @@ def entry_points() -> set[str]:
     groups = [project["scripts"], *project["entry-points"].values()]
     scripts = [target.partition(":")[0] for group in groups for target in group.values()]
     services = [ROOT / "docker-compose.yaml", *sorted(path for path in (ROOT / "docker").rglob("*") if path.is_file())]
-    return {PACKAGE, f"{PACKAGE}.testing", *scripts, *named_in(path.read_text() for path in services)}
+    return {
+        PACKAGE,
+        f"{PACKAGE}.preload",
+        f"{PACKAGE}.testing",
+        *scripts,
+        *named_in(path.read_text() for path in services),
+    }
 
 
 def reached_from(starts: Iterable[str]) -> set[str]:

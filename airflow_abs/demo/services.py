@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from typing import Self
 from airflow_abs.demo.airflow_api import AirflowApi, AirflowApiError
 from airflow_abs.demo.bound_child import start_bound, stop_group
 from airflow_abs.demo.signals import uninterrupted
+from airflow_abs.spark.server.free_ports import choose_free_ports
 
 SERVICES = ("api-server", "scheduler", "dag-processor", "triggerer")
 # What the health endpoint calls them; the api-server is what answers. Of triggerers there may be several.
@@ -62,7 +62,7 @@ class AirflowServices:
     ) -> None:
         self.home = home.absolute()
         self.dags_folder = dags_folder.absolute()
-        self.port = port or _free_port()
+        self.port = port or choose_free_ports(1)[0]
         self.env = _environment(self.home, self.dags_folder, self.port) | dict(env or {})
         self.api = AirflowApi(f"http://127.0.0.1:{self.port}")
         self._commands = dict(commands) if commands else {service: self._command(service) for service in SERVICES}
@@ -238,12 +238,6 @@ def example_environment(folder: Path, target_bytes: int) -> dict[str, str]:
 
 def _airflow(*arguments: str) -> Sequence[str]:
     return [sys.executable, "-m", "airflow", *arguments]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _environment(home: Path, dags_folder: Path, port: int) -> dict[str, str]:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
 from airflow_abs.core.decide.sources import size_splits
 from airflow_abs.core.durability.demands import DaysDemands, DeclaredDemands, find_demands
 from airflow_abs.core.durability.failures import FailurePriors, estimate_mean_times
-from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory, Prediction, predict_job
+from airflow_abs.core.durability.prediction import (
+    NO_HISTORY,
+    JobHistory,
+    Prediction,
+    PredictionDefaults,
+    predict_job,
+)
+from airflow_abs.core.durability.row_order import DaysBytes, RowOrder, choose_row_order, expect_readers, reads_ranges
 from airflow_abs.core.durability.rule import Conditions, EdgeDurability, decide_durability
 from airflow_abs.core.durability.sharing import share_tasks
 from airflow_abs.core.durability.strange_day import UsualBytes, usual_bytes
-from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.joining import JoinedGraph, join_regions
 from airflow_abs.exchange.errors import SourceNotFoundError
-from airflow_abs.exchange.records.plan import PlannedEdge
+from airflow_abs.exchange.records.plan import PlannedEdge, bind_options
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.tables.source import splits_of
@@ -33,6 +40,8 @@ class DaysGraph:
     """The graph as it runs today. `into`, as in `JoinedGraph`; `predictions` by declared region.
 
     `mean_seconds` is the work between two failures that the rule went by; None if there are none, or no rule.
+    `readers` are the subtasks that each region that reads ranges may get, by name; {} if the
+    bytes of a source are not known.
     """
 
     graph: JobGraph
@@ -40,6 +49,7 @@ class DaysGraph:
     edges: tuple[PlannedEdge, ...] = ()
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
     mean_seconds: float | None = None
+    readers: Mapping[str, int] = field(default_factory=dict)
 
 
 def join_where_it_pays(
@@ -68,14 +78,22 @@ def join_where_it_pays(
         SourceNotFoundError: a source matches nothing (with `always`, `decide` finds out).
     """
     always = options.get("durability", "always") == "always"
-    if always and not options.get("share_tasks", False):
-        return DaysGraph(graph)
     try:
-        sizes = _source_bytes(programs, open_path, usual_bytes(history))
+        sizes, are_known = _source_bytes(programs, open_path, usual_bytes(history))
     except SourceNotFoundError:
         if always:
             return DaysGraph(graph)
         raise
+
+    def with_readers(today: DaysGraph) -> DaysGraph:
+        if not are_known:
+            return today
+        most = _most_bytes(graph, sizes, history)
+        bound = ((each, bind_options(options, slots, each)) for each in today.graph.regions if reads_ranges(each))
+        return replace(today, readers={each.name: expect_readers(each, most, by) for each, by in bound})
+
+    if always and not options.get("share_tasks", False):
+        return with_readers(DaysGraph(graph))
     predictions = predict_job(graph, sizes, history, slots=slots or 1)
     declared = DeclaredDemands(
         nondeterministic, options["ordered"], {name for name, program in programs.items() if program.join}
@@ -84,7 +102,7 @@ def join_where_it_pays(
     settings = _settings(graph, programs, options["task_arguments"])
     if always:
         shared = share_tasks(graph, declared, day, settings)
-        return _days_graph(shared.joined, shared.edges, predictions)
+        return with_readers(_days_graph(shared.joined, shared.edges, predictions))
     priors = FailurePriors(options["failures_per_run"], options["failures_per_day"])
     mean = estimate_mean_times(sum(each.seconds for each in predictions.values()), history, priors).seconds
     conditions = Conditions(
@@ -96,7 +114,26 @@ def join_where_it_pays(
     )
     decided = decide_durability(graph, predictions, conditions)
     joined = join_regions(graph, [each.edge for each in decided if not each.durable])
-    return _days_graph(joined, decided, predictions, mean if isfinite(mean) else None)
+    return with_readers(_days_graph(joined, decided, predictions, mean if isfinite(mean) else None))
+
+
+def order_rows(today: DaysGraph, results: Mapping[JobEdge, str]) -> dict[str, RowOrder]:
+    """Of each result that is read by range, whether its rows are sorted; `results` are those, by edge that reads."""
+    regions: dict[str, set[str]] = {}
+    for edge, result in results.items():
+        regions.setdefault(result, set()).add(today.graph.region_of(edge.consumer).name)
+    orders = {}
+    for result, readers in regions.items():
+        orders[result] = choose_row_order(sum(today.readers[name] for name in readers) if today.readers else None)
+        log.info("rows of %s: %s", result.rpartition(".")[0], orders[result].reason)
+    return orders
+
+
+def _most_bytes(graph: JobGraph, sizes: Mapping[str, int], history: JobHistory) -> DaysBytes:
+    """As predicted; of a region of which nothing is known, that it writes as much as it reads."""
+    predicted = predict_job(graph, sizes, history, PredictionDefaults(output_ratio=1.0))
+    outputs = {vertex.name: predicted[graph.region_of(vertex.name).name].output_bytes for vertex in graph.vertices}
+    return DaysBytes(outputs, sizes)
 
 
 def _days_graph(
@@ -116,13 +153,16 @@ def _days_graph(
 
 def _source_bytes(
     programs: Mapping[str, VertexProgram], open_path: Callable[[str], ExchangePath], usual: Mapping[str, UsualBytes]
-) -> dict[str, int]:
-    sizes = {}
+) -> tuple[dict[str, int], bool]:
+    """By vertex, and whether it is known of all of them."""
+    sizes, are_known = {}, True
     for name, program in programs.items():
         if program.source is not None:
             told = [split.bytes for split in splits_of(program.source, open_path)]
-            sizes[name] = sum(size_splits(told, usual.get(name))[0])
-    return sizes
+            taken, size_from, _ = size_splits(told, usual.get(name))
+            sizes[name] = sum(taken)
+            are_known &= size_from != "default"
+    return sizes, are_known
 
 
 def _settings(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -16,8 +16,10 @@ from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
 from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
+from airflow_abs.exchange.publish.publication import check_target
 from airflow_abs.exchange.py_files import store_py_files
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import write_pinned_files
 from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
@@ -29,13 +31,14 @@ from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
 from airflow_abs.spark.connect.capacity import RANGE_ROWS, splits_of_range
-from airflow_abs.spark.durable_edges import join_where_it_pays
+from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
 from airflow_abs.spark.inference.infer import infer_edges
-from airflow_abs.spark.proof import prove_vertices
+from airflow_abs.spark.proof import Proof, prove_vertices
+from airflow_abs.spark.pruning.joined_sources import find_joined_columns
 from airflow_abs.spark.pruning.prune import prune_sources
 from airflow_abs.spark.transforms.py_files import with_py_files
 from airflow_abs.spark.values import is_repeatable
-from airflow_abs.tables.source import Pin, splits_of
+from airflow_abs.tables.source import Pin, partition_columns, splits_of
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +60,15 @@ def plan_job(
 
     Raises:
         ExchangeUnreachableError: Airflow or Spark cannot write there, or they do not see the same files.
+        CommitError: the folder of a sink is somebody else's, see `check_target`.
         SourceNotFoundError: a source matches nothing (with `durability="always"`, `decide` finds out).
         JobGraphError, AnalysisException: a vertex does not compile, see `compile_vertices`, or cannot run in parts, see
             `prove_vertices`.
     """
     check_exchange(session, folder)
+    for program in programs.values():
+        if isinstance(program.sink, Files):
+            check_target(open_path(program.sink.path))
     py_files = store_py_files(folder, options.get("py_files", ()), open_path)
     now = datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
     with with_py_files(session, folder, py_files):
@@ -69,7 +76,8 @@ def plan_job(
     check_expectations(session, compiled)
     check_layouts(compiled.values())
     graph, compiled = _infer(session, graph, compiled, programs, options, open_path)
-    prove_vertices(session, graph, compiled, options.get("per_subtask", ()), options["min_parallelism"])
+    proofs = prove_vertices(session, graph, compiled, options.get("per_subtask", ()), options["min_parallelism"])
+    _propose_pruning(graph, compiled, proofs.values(), programs, open_path)
     slots = options.get("slots") or read_slots(session)
     unrepeatable = {*options.get("nondeterministic", ()), *_find_unrepeatable(compiled)}
     today = join_where_it_pays(
@@ -85,7 +93,7 @@ def plan_job(
 
     plan = JobPlan(
         id=uuid.uuid4().hex,
-        regions=_store_regions(session, folder, today.graph, compiled, unrepeatable, list_today),
+        regions=_store_regions(session, folder, today, compiled, unrepeatable, list_today),
         options=options,
         slots=slots,
         spark_version=session.version,
@@ -134,19 +142,38 @@ def _infer(
     return inferred.graph, inferred.compiled
 
 
+def _propose_pruning(
+    graph: JobGraph,
+    compiled: Mapping[str, CompiledVertex],
+    proofs: Iterable[Proof],
+    programs: Mapping[str, VertexProgram],
+    open_path: Callable[[str], ExchangePath],
+) -> None:
+    """Log where `prune=` would read fewer files and give the same rows."""
+    for proof in proofs:
+        source = programs[proof.vertex].source
+        joined = find_joined_columns(graph, compiled, proof)
+        if joined and source is not None:
+            partitioned_by = partition_columns(source, open_path)
+            for each in joined:
+                if each.column in partitioned_by:
+                    log.info("%s", each.describe())
+
+
 def _store_regions(
     session: Any,
     folder: JobFolder,
-    graph: JobGraph,
+    today: DaysGraph,
     compiled: Mapping[str, CompiledVertex],
     unrepeatable: Collection[str],
     list_today: Callable[[PlannedSource], Sequence[SourceFile]],
 ) -> tuple[PlannedRegion, ...]:
     """Cut every region into steps and write their templates; what they do not read of their sources is left out."""
-    specs = assign_results(session, graph, compiled)
+    specs = assign_results(session, today.graph, compiled)
+    orders = order_rows(today, {edge: spec.name for edge, spec in specs.items() if spec.expression is not None})
     regions = []
-    for region in graph.regions:
-        planned, templates = plan_region(graph, region, compiled, specs)
+    for region in today.graph.regions:
+        planned, templates = plan_region(today.graph, region, compiled, specs, orders)
         planned = prune_sources(session, planned, templates, list_today)
         regions.append(replace(planned, deterministic=not set(region.vertices).intersection(unrepeatable)))
         for number, template in enumerate(templates):

@@ -20,30 +20,38 @@ from airflow_abs.spark.connect.protocol import protos
 Relation = Any
 """A `pyspark.sql.connect.proto.Relation`."""
 
-# Without it a flipped bit is wrong data; with it, an error.
-_CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
+# For files that must be exactly as they were written: a flipped bit, a damaged file and a missing file are errors, even
+# on a server that is set to skip such files.
+WHOLE = {
+    "parquet.page.verify-checksum.enabled": "true",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+}
 
+# For sessions that write results: a server set to TIMESTAMP_MILLIS would cut off microseconds.
+RESULT_SETTINGS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
 _RESULT_WRITE_OPTIONS = {
     "parquet.page.write-checksum.enabled": "true",
-    # Least CPU among the codecs and encodings that were measured; small pages let a range filter skip most of a file.
+    # Least CPU among the codecs and encodings that were measured.
     "compression": "lz4_raw",
     "parquet.writer.version": "v2",
     "parquet.block.size": str(128 * 1024 * 1024),
-    "parquet.page.size": str(64 * 1024),
-    "parquet.page.row.count.limit": "5000",
 }
+# Of a sorted file, a range filter skips most of the pages if these are small.
+_SMALL_PAGES = {"parquet.page.size": str(64 * 1024), "parquet.page.row.count.limit": "5000"}
 _DECIMAL = re.compile(r"decimal\((\d+),")
 _MOST_DIGITS_OF_A_LONG = 18
 
 
-def result_write_options(schema: str) -> dict[str, str]:
-    """How a result with this schema (JSON) is written.
+def result_write_options(schema: str, *, is_sorted: bool) -> dict[str, str]:
+    """How a result with this schema (JSON) is written, of which the rows are sorted by subpartition or not.
 
     Version 2 encodes the byte arrays of longer decimals as deltas, and Spark (4.2.0) cannot skip rows of those, which
     every read of a range of subpartitions does.
     """
     longer = any(int(digits) > _MOST_DIGITS_OF_A_LONG for digits in _DECIMAL.findall(schema))
-    return _RESULT_WRITE_OPTIONS | ({"parquet.writer.version": "v1"} if longer else {})
+    pages = _SMALL_PAGES if is_sorted else {}
+    return _RESULT_WRITE_OPTIONS | pages | ({"parquet.writer.version": "v1"} if longer else {})
 
 
 def read_files(
@@ -80,8 +88,8 @@ def read_result(
     if not paths:
         return no_rows(schema)
     if not numbered:
-        return read_files(paths, file_format="parquet", schema=schema, options=_CHECKED)
-    relation = read_files(paths, file_format="parquet", schema=_with_subpartition(schema), options=_CHECKED)
+        return read_files(paths, file_format="parquet", schema=schema, options=WHOLE)
+    relation = read_files(paths, file_format="parquet", schema=_with_subpartition(schema), options=WHOLE)
     if subpartitions is not None:
         start, stop = subpartitions.start, subpartitions.stop
         without = "".join(f" AND {SUBPARTITION_COLUMN} <> {number}" for number in sorted(left_out))
@@ -134,11 +142,10 @@ def coalesce(relation: Relation, partitions: int) -> Relation:
 
 
 def add_subpartition(relation: Relation, expression: str) -> Relation:
-    """Add the subpartition column and sort each Spark partition by it, so that a range is a run of pages."""
+    """Add the subpartition column."""
     proto = protos()
     column = proto.Expression.Alias(expr=sql_expression(expression), name=[SUBPARTITION_COLUMN])
-    numbered = proto.Relation(with_columns=proto.WithColumns(input=relation, aliases=[column]))
-    return sort_locally(numbered, [SUBPARTITION_COLUMN])
+    return proto.Relation(with_columns=proto.WithColumns(input=relation, aliases=[column]))
 
 
 def sort_locally(relation: Relation, names: Sequence[str]) -> Relation:
@@ -191,7 +198,8 @@ def write_files(
         source=file_format,
         path=path,
         mode=proto.WriteOperation.SaveMode.SAVE_MODE_OVERWRITE,
-        options=dict(options),
+        # With dynamic overwriting, a server would replace only the partitions that are written.
+        options={**options, **({"partitionOverwriteMode": "static"} if partition_by else {})},
         partitioning_columns=partition_by,
     )
     return proto.Plan(command=proto.Command(write_operation=write))

@@ -14,6 +14,7 @@ from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.sources.splits import reader_options, reads_in_order
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.relations import (
+    WHOLE,
     Relation,
     filter_rows,
     no_rows,
@@ -61,7 +62,9 @@ def _read_table(source: PlannedSource, table: PinnedTable, files: Sequence[Sourc
     condition is true."""
     if not files:
         return no_rows(source.schema)
-    relation = read_files([file.path for file in files], file_format=table.format, schema=table.file_schema)
+    relation = read_files(
+        [file.path for file in files], file_format=table.format, schema=table.file_schema, options=WHOLE
+    )
     if table.constants:
         relation = _join_constants(relation, files, [constant.column for constant in table.constants])
     if table.file_schema != source.schema:

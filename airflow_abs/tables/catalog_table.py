@@ -94,7 +94,7 @@ class Table:
             for each in content.files
         )
         spans = spans_by_column(self.prune, [each.spans for each in content.files])
-        return Pin(content.schema, _describe(content), files, spans)
+        return Pin(content.schema, _describe(content), files, spans, tuple(content.partition_types))
 
     async def infer(self, context: InferenceContext) -> Inferred:
         """All files that `plan` fixed: it has left out what `where` does not need."""

@@ -94,6 +94,7 @@ class DeltaTable:
             pinned=_describe(content),
             files=tuple(SourceFile(self._uri(file), file.bytes, constants=file.partition) for file in content.files),
             spans=spans_by_column(self.prune, [file.spans for file in content.files]),
+            partitioned_by=content.columns.partitions,
         )
 
     async def infer(self, context: InferenceContext) -> Inferred:

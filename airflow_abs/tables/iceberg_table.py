@@ -99,6 +99,7 @@ class IcebergTable:
             pinned=_describe(content),
             files=tuple(SourceFile(for_hadoop(file.path), file.bytes) for file in content.files),
             spans=spans_by_column(self.prune, [file.spans for file in content.files]),
+            partitioned_by=content.partitioned_by,
         )
 
     async def infer(self, context: InferenceContext) -> Inferred:

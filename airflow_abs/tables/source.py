@@ -8,9 +8,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from airflow_abs.core.decide.parallelism import Bounds
 from airflow_abs.core.pruning.value_ranges import Span
+from airflow_abs.exchange.errors import SourceNotFoundError
 from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
+from airflow_abs.exchange.sources.partitions import partition_of, partition_values
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.sources.splits import list_splits
 from airflow_abs.exchange.storage.locations import ExchangePath
@@ -27,12 +29,14 @@ class Pin:
             knows how large they are.
         spans: by column that the source is pruned by, its least and greatest value in each of the files, as
             `comparable` makes them; None where they are not known, empty where it is NULL in all rows.
+        partitioned_by: the columns by which its files are partitioned, directly or through a transform of their values.
     """
 
     schema: str
     pinned: PinnedTable
     files: tuple[SourceFile, ...]
     spans: Mapping[str, Sequence[Span | None]] = field(default_factory=dict)
+    partitioned_by: tuple[str, ...] = ()
 
 
 def spans_by_column(
@@ -143,3 +147,19 @@ def splits_of(source: Given, open_path: Callable[[str], ExchangePath]) -> Sequen
         ExchangeError: see `list_splits`.
     """
     return list_splits(source, open_path) if isinstance(source, Files) else source.files
+
+
+def partition_columns(source: Given, open_path: Callable[[str], ExchangePath]) -> tuple[str, ...]:
+    """The columns by which a source is partitioned today; none if its files do not exist yet.
+
+    Raises:
+        ExchangeError: the storage refuses to list.
+    """
+    if isinstance(source, Pin):
+        return source.partitioned_by
+    try:
+        first = next(iter(splits_of(source, open_path)), None)
+    except SourceNotFoundError:
+        return ()
+    files = source if isinstance(source, Files) else source.declared
+    return tuple(partition_values(partition_of(files, first.path) or "")) if first is not None else ()

@@ -9,8 +9,6 @@ READ_SETTINGS = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     # Else, where a server has it so, files without ids would read as NULL.
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
-    # Else Spark lists files with a job of its own as soon as there are 33 of them: 1,000 took 23 s.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 """By field id where the schema has ids, by name elsewhere."""
 

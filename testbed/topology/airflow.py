@@ -81,8 +81,9 @@ def airflow_services(place: Place) -> list[Service]:
 
 
 def airflow_environment(place: Place) -> dict[str, str]:
-    """What every Airflow service is started with: database, broker, secrets, the connection to Spark."""
-    database = f"airflow:{place.secrets['POSTGRES_PASSWORD']}@{place.address('postgres')}/airflow"
+    """What every Airflow service is started with: database, broker, secrets, connections to Spark and to Iceberg."""
+    server = f"airflow:{place.secrets['POSTGRES_PASSWORD']}@{place.address('postgres')}"
+    database = f"{server}/airflow"
     connection = {
         "conn_type": "spark_connect",
         "host": place.hosts["connect-tls"],
@@ -92,6 +93,8 @@ def airflow_environment(place: Place) -> dict[str, str]:
         "extra": {"use_ssl": True},
     }
     shared = place.folders["shared"]
+    # In the database that every server of PostgreSQL has: Airflow's own is Airflow's alone.
+    lake = {"type": "sql", "uri": f"postgresql+psycopg2://{server}/postgres", "warehouse": f"file://{shared}/lake"}
     settings = {
         "CORE__DAGS_FOLDER": place.folders["dags"],
         "CORE__LOAD_EXAMPLES": "False",
@@ -119,6 +122,7 @@ def airflow_environment(place: Place) -> dict[str, str]:
     return {f"AIRFLOW__{name}": value for name, value in settings.items()} | {
         "AIRFLOW_HOME": place.folders["airflow"],
         "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(connection),
+        "AIRFLOW_CONN_LAKE": json.dumps({"conn_type": "iceberg", "extra": lake}),
         "AIRFLOW_ABS_DEMO_DATA": f"{shared}/data",
         "AIRFLOW_ABS_DEMO_OUT": f"{shared}/mart",
         # Whom gRPC believes: the cluster's own certificate authority. For all gRPC of these processes.

@@ -50,8 +50,9 @@ def total_by_region(enriched: Any) -> Any:
 
 
 def plan_revenue(server: ConnectEndpoint, lake: Path, folder: Path, **options: Any) -> JobRun:
-    """Planned, with about 3 subtasks of orders and enriched; sink in `folder/mart`."""
+    """Planned, with about 3 subtasks of orders and enriched, which has the `spark_conf`; sink in `folder/mart`."""
     transforms = {"enriched": enrich, "by_region": total_by_region, **options.pop("transforms", {})}
+    conf = options.pop("spark_conf", {})
     return plan_run(
         server,
         folder / "exchange",
@@ -69,7 +70,7 @@ def plan_revenue(server: ConnectEndpoint, lake: Path, folder: Path, **options: A
         [
             VertexProgram("orders", None, {}, Files(f"{lake}/orders")),
             VertexProgram("customers", None, {}, Files(f"{lake}/customers")),
-            VertexProgram("enriched", transforms["enriched"], {}),
+            VertexProgram("enriched", transforms["enriched"], {}, spark_conf=conf),
             VertexProgram("by_region", transforms["by_region"], {}, sink=Files(str(folder / "mart"))),
         ],
         **{"target_bytes": 700 * 1024, "max_parallelism": 16, **options},

@@ -100,11 +100,20 @@ def test_what_the_producer_itself_read_is_recomputed_first(
     assert attempts(run, "customers") == [1001]
 
 
+PASSES_OVER = {"spark.sql.files.ignoreMissingFiles": "true", "spark.sql.files.ignoreCorruptFiles": "true"}
+
+
+@pytest.mark.parametrize("conf", [{}, PASSES_OVER], ids=["as usual", "spark would pass over it"])
 @pytest.mark.parametrize("damage", ["delete", "truncate", "empty"])
 def test_a_file_that_goes_while_it_is_read_is_noticed(
-    damage: str, connect_server: ConnectEndpoint, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    damage: str,
+    conf: dict[str, str],
+    connect_server: ConnectEndpoint,
+    lake: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = started(connect_server, lake, tmp_path)
+    run = started(connect_server, lake, tmp_path, spark_conf=conf)
     path, file = committed_files(run.folder, "orders", 1)[0]
     real = AttemptExecution.run
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,12 +13,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from greenlet import greenlet
+
 from airflow_abs.exchange.errors import CommitConflictError, CommitError
 from airflow_abs.exchange.publish import local_folder
 from airflow_abs.exchange.publish.local_folder import LocalCommit
 from airflow_abs.exchange.publish.publication import read_commit
 from airflow_abs.exchange.publish.record import StagedFile, is_data_file
-from tests.model.actors import Actor, Clock
+from tests.model.actors import Actor, Clock, whose_turn
 from tests.model.publishing import Publisher, content_of, names_of, number_of
 from tests.model.world import ViolationError, World
 
@@ -27,13 +28,13 @@ _STEPS = ("os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.scand
 _STEPS_WITHOUT_A_PATH = ("fcntl.flock", "ctypes.dlsym")
 READ_TRIES = 30
 
-_acting: dict[int, tuple[Actor, str]] = {}
-_opened: dict[int, list[int]] = {}
+_acting: dict[greenlet, tuple[Actor, str]] = {}
+_opened: dict[greenlet, list[int]] = {}
 
 
 def _hear(event: str, arguments: tuple[Any, ...]) -> None:
     """An audit hook cannot be taken back; it does nothing outside of an actor's thread."""
-    mine = _acting.get(threading.get_ident())
+    mine = _acting.get(whose_turn())
     if mine is None:
         return
     actor, root = mine
@@ -93,7 +94,7 @@ class _Folder:
         )
 
     def _act(self, actor: Actor, work: Any) -> Any:
-        me = threading.get_ident()
+        me = whose_turn()
         _acting[me] = actor, str(self.root)
         _opened[me] = []
         try:
@@ -105,7 +106,7 @@ class _Folder:
                     _close(descriptor)
 
     def _publish(self, publisher: Publisher) -> Any:
-        if threading.get_ident() not in _acting:
+        if whose_turn() not in _acting:
             self._stage(publisher)
         staged = [
             StagedFile(self.root / "staged" / name, name, len(content_of(publisher.run, number)), 1)
@@ -192,12 +193,12 @@ def _stat_as_a_step(path: Any, *arguments: Any, **options: Any) -> os.stat_resul
 
 def _note_open(*arguments: Any, **options: Any) -> int:
     descriptor = _open(*arguments, **options)
-    _opened.get(threading.get_ident(), []).append(descriptor)
+    _opened.get(whose_turn(), []).append(descriptor)
     return descriptor
 
 
 def _note_close(descriptor: int) -> None:
-    mine = _opened.get(threading.get_ident(), [])
+    mine = _opened.get(whose_turn(), [])
     if descriptor in mine:
         mine.remove(descriptor)
     _close(descriptor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -10,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
+
+from greenlet import greenlet
 
 from airflow_abs.exchange.errors import CommitConflictError, CommitError, MissingFileError
 from airflow_abs.exchange.publish.commit_log import CommitLog
@@ -23,7 +24,7 @@ from airflow_abs.exchange.publish.record import (
     partition_of,
 )
 from airflow_abs.exchange.storage.locations import Location
-from tests.model.actors import Actor, Clock
+from tests.model.actors import Actor, Clock, Turn, whose_turn
 from tests.model.store import ModelFileSystem, ModelStore
 from tests.model.world import LONGER_THAN_ANY_LEASE, ViolationError, World
 
@@ -278,12 +279,12 @@ def content_of(run: str, number: int) -> bytes:
 @contextmanager
 def repeatable_tokens() -> Iterator[None]:
     """Tokens that say who made them, so that a schedule that is replayed comes to the same bytes."""
-    made: Counter[int] = Counter()
+    made: Counter[greenlet] = Counter()
 
     def token(size: int) -> str:
-        thread = threading.current_thread()
-        made[id(thread)] += 1
-        return f"{thread.name}-{made[id(thread)]}"
+        turn = whose_turn()
+        made[turn] += 1
+        return f"{turn.name if isinstance(turn, Turn) else 'nobody'}-{made[turn]}"
 
     with mock.patch("secrets.token_hex", token):
         yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ from typing import Any
 from airflow_abs.plugins.airflow_runs import RunFacts, TaskFacts
 from airflow_abs.plugins.page_text import plan_page, stream_page
 from airflow_abs.plugins.run_reader import RunReader
+from airflow_abs.spark.server.free_ports import choose_free_ports
 from tests.recorded_runs import RecordedRun
 
 START = datetime(2026, 1, 4, 1, 0, tzinfo=UTC)
@@ -42,9 +42,7 @@ class _Server:
     def __init__(self, app: Any, path: str) -> None:
         import uvicorn
 
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        (self.port,) = choose_free_ports(1)
         self.path = path
         self.server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="error"))
         self.thread = threading.Thread(target=self.server.run, daemon=True)

@@ -135,6 +135,7 @@ def test_a_stream_is_checked_handed_over_drained_and_stopped_and_its_page_tells_
     status, told = stream.command("stop")
     assert status == 0, told
     wait_for_task(airflow.api, DAG, run_id, TASK, {"failed"}, SECONDS)
+    assert airflow.api.wait_for_run(DAG, run_id, SECONDS) == "success"  # by `after`, which was not cleared
 
     stream.write('["number"]', 3)
     clear_task(airflow.api, DAG, run_id, TASK)

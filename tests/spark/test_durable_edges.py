@@ -166,7 +166,7 @@ def test_a_day_of_failures_writes_more_and_has_the_same_rows(
         durability="auto",
         failures_per_run=500.0,
         failures_per_day=1e6,
-        target_bytes=9000,
+        target_bytes=3000,
     )
     check_rows(lake, tmp_path)
     assert all(edge.durable for edge in job.plan.edges)

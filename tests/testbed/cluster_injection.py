@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-import socket
 import time
 import uuid
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 from airflow_abs.spark.connect.capacity import read_capacity
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.server.free_ports import choose_free_ports
 from testbed.folder import LOOPBACK
 from testbed.processes import ClusterProcesses
 from testbed.spread import has_all_executors, read_spread
@@ -116,12 +116,8 @@ class ClusterInjector:
 
 def with_worker(place: Place, name: str) -> Place:
     """The same place with one more Spark worker."""
-    ports = dict(place.ports)
-    for each in (name, f"{name}-ui"):
-        with socket.socket() as probe:
-            probe.bind((LOOPBACK, 0))
-            ports[each] = int(probe.getsockname()[1])
-    return replace(place, ports=ports, hosts={**place.hosts, name: LOOPBACK})
+    ports = dict(zip((name, f"{name}-ui"), choose_free_ports(2), strict=True))
+    return replace(place, ports={**place.ports, **ports}, hosts={**place.hosts, name: LOOPBACK})
 
 
 async def _read_capacity(place: Place) -> int:

@@ -22,12 +22,14 @@ from uuid import UUID
 
 import duckdb
 import pytest
+from pyiceberg.catalog import load_catalog
 
 from airflow_abs.demo.airflow_api import ENDED, AirflowApi, AirflowApiError
 from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.oracle import verify
 from testbed.folder import place_of
-from testbed.topology.place import WORKERS
+from testbed.topology.airflow import airflow_environment
+from testbed.topology.place import WORKERS, Place
 from testbed.topology.services import services
 from tests.task_instances import wait_for_task
 from tests.testbed.compose import compose_place
@@ -66,7 +68,8 @@ def up(folder: Path) -> Iterator[str]:
     """The cluster is up; what `up` printed."""
     dags = folder / "dags"
     dags.mkdir()
-    shutil.copy(ROOT / "dags" / "daily_revenue.py", dags)
+    for example in ("daily_revenue.py", "iceberg_revenue.py"):
+        shutil.copy(ROOT / "dags" / example, dags)
     shutil.copy(ROOT / "tests" / "services" / "dags" / "slow.py", dags)
     settings = [word for name, value in SETTINGS.items() for word in ("--env", f"AIRFLOW__{name}={value}")]
     done = cluster("up", folder, "--dags-folder", str(dags), *settings)
@@ -167,14 +170,37 @@ def test_a_run_is_right_and_spreads_over_both_workers(api: AirflowApi, ports: di
     data = folder / "shared" / "data"
     shutil.rmtree(data)  # the example's days are larger than this needs
     generate(DataSpec(data, (DAY,), 0.02, None))
-    api.wait_for_dag("daily_revenue", SECONDS)
-    run_id = api.trigger_run("daily_revenue", datetime(2026, 1, 3, tzinfo=UTC))
-    assert api.wait_for_run("daily_revenue", run_id, SECONDS) == "success"
+    runs = {}
+    for dag_id in ("daily_revenue", "iceberg_revenue"):
+        api.wait_for_dag(dag_id, SECONDS)
+        runs[dag_id] = api.trigger_run(dag_id, datetime(2026, 1, 3, tzinfo=UTC))
+    assert {dag_id: api.wait_for_run(dag_id, run_id, SECONDS) for dag_id, run_id in runs.items()} == {
+        "daily_revenue": "success",
+        "iceberg_revenue": "success",
+    }
     verdict = verify("daily_revenue", DAY, data, folder / "shared" / "mart" / "daily_revenue" / f"ds={DAY}")
     assert (verdict.rows, verdict.problem) == (5, None)
     tasks = executors(ports)
     assert set(tasks) == {f"127.0.0.1:{ports[f'spark-worker-{number}-ui']}" for number in (1, 2)}
     assert all(count > 0 for count in tasks.values()), tasks
+    check_iceberg_rows(place_of(folder, folder / "dags", ports), data, runs["iceberg_revenue"])
+
+
+def check_iceberg_rows(place: Place, data: Path, run_id: str) -> None:
+    """The other example's tables, in the catalog that its connection leads to, which is in PostgreSQL."""
+    properties = json.loads(airflow_environment(place)["AIRFLOW_CONN_LAKE"])["extra"]
+    assert properties["uri"].startswith("postgresql")
+    expected = duckdb.sql(
+        f"SELECT region, count(*) AS orders, sum(amount) AS revenue FROM read_parquet('{data}/orders/*/*.parquet') "
+        f"JOIN '{data}/customers/*.parquet' USING (customer_id) WHERE status IN ('F', 'O') GROUP BY ALL"
+    ).fetchall()
+    with closing(load_catalog("lake", **properties)) as catalog:
+        for name, job in (("by_day", "day"), ("by_month", "month")):
+            table = catalog.load_table(f"revenue.{name}")
+            found = table.scan().to_arrow().select(["region", "orders", "revenue"]).to_pylist()
+            assert sorted(tuple(row.values()) for row in found) == sorted(expected), name
+            snapshots = [each.summary.get("airflow-abs.run") for each in table.snapshots()]
+            assert snapshots == [f"iceberg_revenue/{run_id}/{job}/{name}"]
 
 
 def start_slow_run(api: AirflowApi, folder: Path, day: int) -> str:

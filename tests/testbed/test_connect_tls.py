@@ -15,6 +15,7 @@ import pytest
 
 from airflow_abs.demo.bound_child import start_bound, stop_group
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.server.free_ports import choose_free_ports
 from testbed.connect_proxy import proxy_configuration
 from testbed.host import search_path
 from testbed.secrets import make_certificate
@@ -68,17 +69,11 @@ class Proxy:
     folder: Path
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def proxy(connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp("connect-tls")
     make_certificate(folder, ("127.0.0.1",))
-    endpoint = ConnectEndpoint("127.0.0.1", free_port(), token=connect_server.token, use_ssl=True)
+    endpoint = ConnectEndpoint("127.0.0.1", choose_free_ports(1)[0], token=connect_server.token, use_ssl=True)
     upstream = f"127.0.0.1:{connect_server.port}"
     text = proxy_configuration(
         bind="127.0.0.1", port=endpoint.port, upstream=upstream, secrets=str(folder), run=str(folder)

@@ -47,7 +47,7 @@ def test_everything_that_is_missing_is_named_at_once(tmp_path: Path, monkeypatch
     assert str(caught.value) == (
         "a cluster cannot run on this host: initdb, postgres, redis-server, nginx, curl, openssl not found on PATH; "
         "install them (Debian: apt-get install curl nginx-light openssl postgresql redis-server); "
-        "Python has no no_such_module, no.such.package; pip install 'airflow-abs[cluster]'"
+        "Python has no no_such_module, no.such.package; pip install 'airflow-abs[cluster,iceberg]'"
     )
 
 

@@ -143,7 +143,8 @@ def _hot_key(region: RegionView) -> list[str]:
 
 
 def _durability(region: RegionView) -> list[str]:
-    return [f"  edge {edge}" for edge in region.planned_edges]
+    orders = [f"  rows of {edge.name} {edge.order}" for edge in region.edges if edge.order]
+    return [*(f"  edge {edge}" for edge in region.planned_edges), *orders]
 
 
 def _problems(region: RegionView) -> list[str]:

@@ -13,11 +13,13 @@ _MOST_SHUFFLE_PARTITIONS = 200  # Spark's own
 _MOST_ON_ONE_CORE = 256 * _MIB
 
 
-def source_task_bytes(size: int) -> int:
+def source_task_bytes(size: int, *, sorts: bool = True) -> int:
     """Most bytes of a source that one Spark task reads, in a subtask that reads `size`.
 
-    Little enough to be sorted in memory; but each task writes a file, and a subtask with many makes a long manifest.
+    If it sorts rows, little enough to be sorted in memory; but each task costs a little, and writes a file.
     """
+    if not sorts:
+        return _MOST_OF_A_SOURCE
     return min(max(divide_up(size, _SOURCE_TASKS), _IN_MEMORY), _MOST_OF_A_SOURCE)
 
 

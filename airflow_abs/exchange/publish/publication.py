@@ -21,7 +21,8 @@ from airflow_abs.exchange.publish.commit_log import CommitLog
 from airflow_abs.exchange.publish.local_folder import LocalCommit
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.record import MODES, RECORD_NAME, CommitMode, CommitRecord, StagedFile, staged_files
-from airflow_abs.exchange.storage.client_errors import raise_unread, storage_errors
+from airflow_abs.exchange.storage.client_errors import raise_unlisted, raise_unread, storage_errors
+from airflow_abs.exchange.storage.foreign_logs import find_log, names_in
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_json
 
@@ -75,6 +76,7 @@ def publish(
     location = locate(target)
     if len(PurePosixPath(location.path).parts) < 2:
         raise CommitError(f"sink {target}: is the root of a file system; give the sink a folder of its own")
+    check_target(target)
     if location.is_local:
         plan = LocalCommit(location.local, identity, on_step).publish(list(staged), mode)
     else:
@@ -89,6 +91,26 @@ def publish(
         changed=plan.changes,
         replaced=plan.replaces,
     )
+
+
+def check_target(target: ExchangePath) -> None:
+    """Refuse a folder whose readers go by the log of somebody else, and would not see what is published there.
+
+    Raises:
+        CommitError: it is one.
+        ExchangeUnreachableError: it cannot be listed.
+    """
+    location = locate(target)
+    location.forget_listings()
+    try:
+        log = find_log(location, names_in(location))
+    except storage_errors() as error:
+        raise_unlisted(f"sink {location}", error)
+    if log is not None:
+        raise CommitError(
+            f"sink {location}: is {log.owner}, whose readers go by its log {log.folder} and would not see the files of "
+            f"a job, or miss their own; {log.write}"
+        )
 
 
 def read_commit(target: ExchangePath) -> CommitRecord | None:

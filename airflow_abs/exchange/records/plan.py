@@ -14,8 +14,10 @@ from typing import Any
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.decide.region_inputs import RegionOptions, Strategy
 from airflow_abs.core.durability.prediction import Prediction
+from airflow_abs.core.durability.row_order import RowOrder
 from airflow_abs.core.durability.strange_day import UsualBytes
 from airflow_abs.core.expect.expectations import Expectation
+from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.target_table import TargetTable
@@ -85,6 +87,7 @@ class PlannedStep:
     by_file: bool = False
     expectations: tuple[Expectation, ...] = ()
     partition_by: tuple[str, ...] = ()
+    row_order: RowOrder | None = None
 
     @property
     def vertex(self) -> str:
@@ -253,7 +256,13 @@ def _parse(data: bytes, where: str) -> JobPlan:
 
 def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
     """The job's options as they bind one region."""
-    options = plan.options
+    return bind_options(plan.options, plan.slots, region, region.splittable)
+
+
+def bind_options(
+    options: Mapping[str, Any], slots: int | None, region: Region | PlannedRegion, splittable: tuple[str, ...] = ()
+) -> RegionOptions:
+    """The job's `options` as they bind one region, of which the inputs may be `splittable`."""
     return RegionOptions(
         strategy=options["strategy"],
         target_bytes=options["target_bytes"],
@@ -261,9 +270,9 @@ def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
         max_parallelism=region.subpartitions,
         default_source_parallelism=options["default_source_parallelism"],
         parallelism=region.parallelism,
-        slots=plan.slots,
+        slots=slots,
         single_subtask_reason=region.single_subtask_reason,
-        splittable=region.splittable,
+        splittable=splittable,
         most_waves=options.get("most_waves"),
     )
 

@@ -83,6 +83,11 @@ def _read_region(
         predicted=plan.prediction_of(planned.name),
         declared=plan.declared_regions(planned.name),
         rows_read=_rows_read(planned, before),
+        orders={
+            entry.result: order
+            for entry in planned.inputs
+            if (order := plan.region(entry.region).step(entry.result).row_order) is not None
+        },
     )
     if stored is None:
         return replace(view, bytes_by_subpartition=_written_so_far(planned, before), problems=tuple(problems))

@@ -14,6 +14,7 @@ from airflow_abs.core.decide.hot_subpartitions import HotPart
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.durability.prediction import Prediction
+from airflow_abs.core.durability.row_order import RowOrder
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.core.hot_key import HotKey
@@ -21,7 +22,7 @@ from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.manifest import Manifest
-from airflow_abs.exchange.records.plan import JobPlan, PlannedEdge, PlannedRegion
+from airflow_abs.exchange.records.plan import JobPlan, PlannedEdge, PlannedInput, PlannedRegion
 from airflow_abs.exchange.sources.planned_source import vertex_of
 
 
@@ -32,7 +33,7 @@ class EdgeView:
     `producer` and `vertex` are the region and the vertex that it comes from, `consumer` the vertex that reads it,
     `keys` the columns of a hash edge; `bytes` None until the region is decided, `rows` None unless the whole producer
     has committed. `how` is all of it for people: ``broadcast``, ``hash(customer_id), inferred``; `reason` why it is
-    written, if that was decided on the day.
+    written, if that was decided on the day; `order` whether the rows of what is read by range are sorted, and why.
     """
 
     name: str
@@ -47,6 +48,7 @@ class EdgeView:
     consumer: str = ""
     rows: int | None = None
     reason: str | None = None
+    order: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class RegionView:
     to its vertices why they are written, or kept inside Spark, `predicted` is what `plan` said of it. `declared` are
     the declared regions that run as this one, which is the last of them. `rows_read` are those of its inputs by result,
     where the whole producer has committed. `hot_key` is the one behind its hottest subpartition, if that was seen.
+    `orders` are of the results that it reads by range, unless an older version planned them.
     """
 
     planned: PlannedRegion
@@ -113,6 +116,7 @@ class RegionView:
     declared: tuple[str, ...] = ()
     rows_read: Mapping[str, int] = field(default_factory=dict)
     hot_key: HotKey | None = None
+    orders: Mapping[str, RowOrder] = field(default_factory=dict)
 
     @property
     def hot_key_advice(self) -> str | None:
@@ -207,6 +211,7 @@ class RegionView:
                 consumer=vertex_of(entry.name),
                 rows=self.rows_read.get(entry.result),
                 reason=reasons.get(entry.name),
+                order=self._describe_order(entry),
             )
             for entry in self.planned.inputs
         ]
@@ -224,6 +229,10 @@ class RegionView:
             for source in self.planned.sources
         ]
         return (*inputs, *sources)
+
+    def _describe_order(self, entry: PlannedInput) -> str | None:
+        order = self.orders.get(entry.result) if entry.is_ranged else None
+        return None if order is None else order.describe(self.decision.parallelism if self.decision else None)
 
     def _total(self, number: Callable[[SubtaskView], int | None]) -> int | None:
         if self.decision is None or self.committed < self.decision.parallelism:

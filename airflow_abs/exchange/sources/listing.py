@@ -3,20 +3,26 @@
 Spark's rules (tried on 4.2): names that start with `.`, or with `_` and hold no `=`, or end in `._COPYING_` are passed
 over, and so are empty files. Subfolders count if they are partitions (`k=v` somewhere on the way), others only with
 `recursive=True` (Spark's `recursiveFileLookup`). `{}[]*?\\` make a glob. One difference: a glob such as `*` does not
-match hidden folders here, unless its own part starts with `_` or `.`.
+match hidden folders here, unless its own part starts with `_` or `.`. In a folder that a stream writes, only the
+files named by its log count (`sink_log`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import SourceNotFoundError
 from airflow_abs.exchange.paths import is_hidden, uri_for_spark
+from airflow_abs.exchange.publish.published_files import list_published
 from airflow_abs.exchange.sources.glob_pattern import compile_name, expand_braces, is_glob, unescape_name
+from airflow_abs.exchange.sources.sink_log import read_sink_log
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
+from airflow_abs.exchange.storage.foreign_logs import SINK_LOG, names_in, refuse_table
 from airflow_abs.exchange.storage.listings import version_of
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 
@@ -44,7 +50,12 @@ class _Entry:
 
 
 def list_source_files(
-    path: ExchangePath, *, name_pattern: str | None = None, recursive: bool = False, may_be_missing: bool = False
+    path: ExchangePath,
+    *,
+    name_pattern: str | None = None,
+    recursive: bool = False,
+    may_be_missing: bool = False,
+    may_have_lost: bool = False,
 ) -> list[SourceFile]:
     """The data files of a file, a folder or a glob, sorted by path; `[]` for a folder without data.
 
@@ -55,9 +66,13 @@ def list_source_files(
         name_pattern: only files whose name matches (Spark's `pathGlobFilter`), such as "*.parquet".
         recursive: also subfolders that are no partitions.
         may_be_missing: what does not exist has no files.
+        may_have_lost: files named by a stream's log may be gone.
 
     Raises:
-        SourceNotFoundError: the path does not exist, the glob matches nothing, or a pattern is malformed.
+        SourceNotFoundError: the path does not exist, the glob matches nothing, a pattern is malformed, or a file
+            that a stream wrote is gone.
+        DamagedFileError: see `read_sink_log`.
+        ExchangeError: the folder is a table's.
         ExchangeUnreachableError: the storage refuses to list.
     """
     base = locate(path)
@@ -67,7 +82,7 @@ def list_source_files(
         files = {
             file.location.path: file
             for root in _roots(base, may_be_missing)
-            for file in _files_of(root, recursive=recursive)
+            for file in _files_of(root, recursive=recursive, may_have_lost=may_have_lost)
         }
     except ValueError as error:
         raise SourceNotFoundError(f"source {path}: {error}; escape it with a backslash or close it") from error
@@ -121,28 +136,49 @@ def _glob(folder: Location, parts: tuple[str, ...]) -> Iterator[_Entry]:
                 yield from _glob(entry.location, parts[plain + 1 :])
 
 
-def _files_of(root: _Entry, *, recursive: bool) -> list[_Entry]:
+def _files_of(root: _Entry, *, recursive: bool, may_have_lost: bool) -> list[_Entry]:
     """The data files of one root. Spark reads all levels as soon as one folder is a partition, else only the first."""
     if not root.is_folder:
         return [root] if root.bytes and not is_hidden(root.location.name) else []
-    found = [(file, file.location.relative_to(root.location).split("/")) for file in _walk(root.location)]
-    all_levels = recursive or any("=" in folder for _, parts in found for folder in parts[:-1])
-    return [file for file, parts in found if file.bytes and (all_levels or len(parts) == 1)]
+    names, found = list_published(root.location, partial(_list_below, root.location))
+    refuse_table(f"source {root.location}", root.location, names)
+    if SINK_LOG in names:
+        logged = read_sink_log(root.location)
+        root.location.forget_listings()
+        _, found = _list_below(root.location)  # again, after the log: the files that it names exist by then
+        if not may_have_lost and (lost := sorted(logged - found.keys())):
+            raise SourceNotFoundError(
+                f"source {root.location}: {format_count(len(lost), 'file')} of {len(logged)} that a stream wrote there "
+                f"{'is' if len(lost) == 1 else 'are'} gone (such as {lost[0]}), by its log {SINK_LOG}; put them back, "
+                f"or read what is left by a glob, such as Files('{root.location}/*.parquet')"
+            )
+        found = {name: file for name, file in found.items() if name in logged}
+    all_levels = recursive or any("=" in folder for name in found for folder in name.split("/")[:-1])
+    return [file for name, file in found.items() if file.bytes and (all_levels or "/" not in name)]
+
+
+def _list_below(folder: Location) -> tuple[set[str], dict[str, _Entry]]:
+    """The names directly in a folder, and all files below it that are not hidden, by relative path."""
+    if folder.is_local:
+        return names_in(folder), {entry.location.relative_to(folder): entry for entry in _walk(folder)}
+    infos = {
+        folder.at(path).relative_to(folder): info for path, info in folder.fs.find(folder.path, detail=True).items()
+    }
+    shown = {
+        name: _from_info(folder / name, info)
+        for name, info in infos.items()
+        if not any(map(is_hidden, name.split("/")))
+    }
+    return {name.partition("/")[0] for name in infos}, shown
 
 
 def _walk(folder: Location) -> Iterator[_Entry]:
-    if folder.is_local:
-        for entry in _children(folder):
-            if is_hidden(entry.location.name):
-                continue
-            if entry.is_folder:
-                yield from _walk(entry.location)
-            else:
-                yield entry
-        return
-    for name, info in folder.fs.find(folder.path, detail=True).items():
-        entry = _from_info(folder.at(name), info)
-        if not any(is_hidden(part) for part in entry.location.relative_to(folder).split("/")):
+    for entry in _children(folder):
+        if is_hidden(entry.location.name):
+            continue
+        if entry.is_folder:
+            yield from _walk(entry.location)
+        else:
             yield entry
 
 

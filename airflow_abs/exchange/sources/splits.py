@@ -26,6 +26,7 @@ def list_splits(files: Files, open_path: Callable[[str], ExchangePath]) -> list[
         name_pattern=files.name_pattern,
         recursive=files.is_recursive,
         may_be_missing=files.missing == "empty",
+        may_have_lost=files.incremental,  # what was read may be cleaned away
     )
     if is_glob(files.path) and not files.is_recursive and "basePath" not in files.options:
         depth = files.uri.rstrip("/").count("/")

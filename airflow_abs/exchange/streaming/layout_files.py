@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_abs.core.streaming.query_layout import QueryLayout, SparkType, StatefulOperator, StateStore
+from airflow_abs.exchange.paths import is_hidden
+from airflow_abs.exchange.sources.sink_log import last_batch_of
 from airflow_abs.exchange.storage.client_errors import raise_unread, storage_errors
+from airflow_abs.exchange.storage.foreign_logs import SINK_LOG, find_log, names_in
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 
-SINK_LOG = "_spark_metadata"
-"""Folder of the log that Spark keeps in a sink of files."""
 _DEFAULT = "default"
 _UNKNOWN = (ValueError, LookupError, TypeError, struct.error)
 """Written otherwise than we know: by another Spark, or by an operator whose state is described elsewhere."""
@@ -57,6 +58,39 @@ def sink_has_batch(sink: ExchangePath, batch: int) -> bool:
         return any(place.fs.exists((place / name).path) for name in (f"{batch}", f"{batch}.compact"))
     except storage_errors() as error:
         raise_unread(place, error)
+
+
+def last_sink_batch(sink: ExchangePath) -> int | None:
+    """The last batch in the log that Spark keeps in a sink of files; None if there is no log.
+
+    Raises:
+        ExchangeUnreachableError: the storage does not answer.
+    """
+    place = locate(sink)
+    place.forget_listings()
+    try:
+        return last_batch_of(place)
+    except storage_errors() as error:
+        raise_unread(place, error)
+
+
+def find_foreign(sink: ExchangePath) -> str | None:
+    """What others have put into a folder that no streaming query has written yet: a table, or the first file or folder
+    that is not hidden. None if it is empty, does not exist, or has only the empty log with which a query starts.
+
+    Raises:
+        ExchangeUnreachableError: the storage does not answer.
+    """
+    place = locate(sink)
+    place.forget_listings()
+    try:
+        names = names_in(place)
+        log = find_log(place, names)
+    except storage_errors() as error:
+        raise_unread(place, error)
+    if log is not None and log.folder != SINK_LOG:
+        return log.owner
+    return min((name for name in names if not is_hidden(name)), default=None)
 
 
 def _layout(place: Location, batch: int) -> QueryLayout:

@@ -18,9 +18,10 @@ from airflow_abs.exchange.errors import MissingFileError
 from airflow_abs.exchange.records.reading import Count, Positive, as_record
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files
+from airflow_abs.exchange.storage.foreign_logs import SINK_LOG
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
-from airflow_abs.exchange.streaming.layout_files import SINK_LOG, sink_has_batch
+from airflow_abs.exchange.streaming.layout_files import sink_has_batch
 from airflow_abs.exchange.streaming.spark_checkpoint import SPARK_FOLDER
 
 _PLACE = "_airflow_abs/repartitioning.json"

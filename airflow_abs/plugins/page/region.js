@@ -94,6 +94,7 @@ function facts(region, subtasks) {
 // Why each edge to its vertices is written, or kept inside Spark, as far as that was decided on the day.
 function edgeReasons(region) {
   return [...region.edges.filter((edge) => edge.reason).map((edge) => [`edge from ${edge.vertex}`, edge.reason]),
+    ...region.edges.filter((edge) => edge.order).map((edge) => [`rows from ${edge.vertex}`, edge.order]),
     ...region.inside.map((edge) => [`${edge.producer} runs inside`, edge.reason])];
 }
 

@@ -34,8 +34,6 @@ class SessionCatalog:
             return str(self.session.table(table).schema.json())
 
     def list_files(self, folders: Sequence[str]) -> list[StoredFile]:
-        if all(folder.startswith("file:") for folder in folders):  # else as many of them become a job of Spark's
-            self.session.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", str(len(folders) + 1))
         # Recursive: else Spark would look for partitions in the folders' names. Names may hold glob characters.
         reader = self.session.read.format("binaryFile").option("recursiveFileLookup", "true")
         reader = reader.option("__globPaths__", "false")

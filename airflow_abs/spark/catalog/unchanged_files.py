@@ -112,8 +112,9 @@ def explain_lost(spec: SubtaskSpec, error: InputLostError) -> SourceChangedError
 def _lost(table: PinnedTable, what: str, error: InputLostError) -> SourceChangedError:
     told, _, rest = error.message.partition("\n")
     return SourceChangedError(
-        f"table {table.table}: {what} is gone, or cannot be read any more, and was there when plan listed it: {_ADVICE}"
-        f" ({told})\n{rest}",
+        f"table {table.table}: {what} is gone, or cannot be read any more, and was there when plan listed it: "
+        f"{_ADVICE}. If nobody did, it is no Parquet file (a partition may be of another format), or its columns are "
+        f"of other types than the table's: rewrite it ({told})\n{rest}",
         error_class=error.error_class,
         causes=error.causes,
     )

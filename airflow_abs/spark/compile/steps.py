@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
+from airflow_abs.core.durability.row_order import RowOrder
 from airflow_abs.core.expect.expectations import Expectation, unique_keys
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, Region
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion, PlannedSink, PlannedStep
+from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.key_types import (
     compute_common_types,
@@ -23,7 +25,14 @@ from airflow_abs.spark.compile.key_types import (
 from airflow_abs.spark.compile.table_rows import to_table
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
 from airflow_abs.spark.observing import mark_repeats
-from airflow_abs.spark.relations import Relation, add_subpartition, arrange, placeholder_relation, result_write_options
+from airflow_abs.spark.relations import (
+    Relation,
+    add_subpartition,
+    arrange,
+    placeholder_relation,
+    result_write_options,
+    sort_locally,
+)
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, may_shuffle
 
 
@@ -79,15 +88,19 @@ def _result_spec(edge: JobEdge, schema: Any, key_types: tuple[str, ...], consume
 
 
 def plan_region(
-    graph: JobGraph, region: Region, compiled: Mapping[str, CompiledVertex], specs: Mapping[JobEdge, ResultSpec]
+    graph: JobGraph,
+    region: Region,
+    compiled: Mapping[str, CompiledVertex],
+    specs: Mapping[JobEdge, ResultSpec],
+    orders: Mapping[str, RowOrder],
 ) -> tuple[PlannedRegion, list[bytes]]:
-    """The region with its steps, and the template of each step.
+    """The region with its steps, and the template of each step; `orders` are by result.
 
     The first step of a vertex computes it; its further results and its sink are written from the first one's files,
     so a vertex is computed once however many read it.
     """
     by_file = {spec.name for edge, spec in specs.items() if edge.partitioning is Partitioning.RESCALE}
-    cut = _StepCut(compiled, frozenset(by_file))
+    cut = _StepCut(compiled, orders, frozenset(by_file))
     for vertex in region.vertices:
         if is_materialised(graph, vertex):
             wanted = dict.fromkeys(specs[edge] for edge in graph.outputs_of(vertex) if edge in specs)
@@ -153,10 +166,11 @@ class _Rows:
 class _StepCut:
     """The steps of one region so far; `readable` is the result from which a vertex's rows can be read again.
 
-    `by_file` are the names of the results that rescale edges read.
+    `orders` are of results that are read by range, `by_file` the names of those that rescale edges read.
     """
 
     compiled: Mapping[str, CompiledVertex]
+    orders: Mapping[str, RowOrder]
     by_file: frozenset[str] = frozenset()
     steps: list[PlannedStep] = field(default_factory=list)
     sinks: list[PlannedSink] = field(default_factory=list)
@@ -174,7 +188,10 @@ class _StepCut:
     def _add_result(self, vertex: CompiledVertex, spec: ResultSpec) -> None:
         rows = self._rows(vertex)
         if spec.expression is not None:
-            rows = replace(rows, relation=add_subpartition(rows.relation, spec.expression))
+            relation = add_subpartition(rows.relation, spec.expression)
+            if self.orders[spec.name].is_sorted:  # then a range is a run of pages
+                relation = sort_locally(relation, [SUBPARTITION_COLUMN])
+            rows = replace(rows, relation=relation)
         self._add_step(vertex, rows, spec.name, subpartitions=spec.subpartitions)
         self.readable.setdefault(vertex.name, spec.name)
 
@@ -218,14 +235,15 @@ class _StepCut:
         sink: Files | TargetTable | None = None,
     ) -> None:
         template, schema = rows.relation.SerializeToString(deterministic=True), vertex.schema.json()
-        by_file = result in self.by_file
+        by_file, order = result in self.by_file, self.orders.get(result)
+        is_sorted = order is not None and order.is_sorted
         self.templates.append(template)
         self.steps.append(
             PlannedStep(
                 result=result,
                 schema=schema,
                 format=sink.format if sink else "parquet",
-                options=sink.options if sink else result_write_options(schema),
+                options=sink.options if sink else result_write_options(schema, is_sorted=is_sorted),
                 subpartitions=subpartitions,
                 shuffles=rows.shuffles,
                 local=rows.local,
@@ -234,5 +252,6 @@ class _StepCut:
                 by_file=by_file,
                 expectations=rows.expectations,
                 partition_by=sink.partition_by if sink else (),
+                row_order=order,
             )
         )

@@ -18,8 +18,14 @@ from airflow_abs.spark.errors import OperationCancelledError, TransientSparkErro
 
 _CHUNK_BYTES = 32 * 1024
 """What gRPC's authors recommend for a message of a stream."""
-UDFS_DO_NOT_HANG = {"spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false"}
-"""A setting of every session: Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241)."""
+EVERY_SESSION = {
+    # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    # Spark lists more than 32 paths with a job of its own, which by default has a task for each: 3.8 CPU s for 1,000
+    # local files, 0.3 with so few tasks (docs/benchmarks.md). Not fewer, because object stores answer late.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+}
+"""Settings of every session, which those of a vertex may replace."""
 _NAMESPACE = uuid.UUID("5b0b3c1e-63d4-5c0c-9d0e-0a1f5c5f2a0b")
 
 

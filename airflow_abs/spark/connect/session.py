@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_abs.spark.access.releases import check_versions
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, open_blocking_channel, probe_blocking
+from airflow_abs.spark.connect.operations import EVERY_SESSION
 from airflow_abs.spark.connect.protocol import client_version
 from airflow_abs.spark.connect.shared_change import shared
 
@@ -83,7 +84,8 @@ def _create(endpoint: ConnectEndpoint, session_id: str | None, config: Mapping[s
     parameters = {**dict(endpoint.headers), "user_id": endpoint.user_id, "user_agent": endpoint.user_agent}
     if session_id is not None:
         parameters["session_id"] = session_id
-    builder = SparkSession.builder.channelBuilder(EndpointChannels(params=parameters))
+    builder = SparkSession.builder.config(map=dict(EVERY_SESSION))
+    builder = builder.channelBuilder(EndpointChannels(params=parameters))
     session = builder.create()
     session.client.set_retry_policies([DefaultPolicy(**_RETRIES)])
     for key in sorted(config):

@@ -68,9 +68,14 @@ def _one_subtask_matches(operator: Operator, right: Rows) -> bool:
     return groups_are_together(right.together, plain_keys(split_list(operator.detail("Right keys"))))
 
 
+def join_keys(operator: Operator) -> tuple[list[str], list[str]]:
+    """The keys of both sides exactly as Spark writes them; a null-safe comparison of two columns is two keys a side."""
+    return split_list(operator.detail("Left keys")), split_list(operator.detail("Right keys"))
+
+
 def join_pairs(operator: Operator) -> list[tuple[str, str]]:
     """The expressions that a join compares, left and right, in Spark's text."""
-    sides = [plain_keys(split_list(operator.detail(f"{side} keys"))) for side in ("Left", "Right")]
+    sides = [plain_keys(keys) for keys in join_keys(operator)]
     return list(zip(*sides, strict=True)) if len(sides[0]) == len(sides[1]) else []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
@@ -14,8 +14,8 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.spark.compile.vertices import CompiledVertex
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.non_repeatable import NonRepeatable, find_non_repeatable
-from airflow_abs.spark.proof.explained import UnreadablePlanError
-from airflow_abs.spark.proof.markers import CONF
+from airflow_abs.spark.proof.explained import PhysicalPlan, UnreadablePlanError
+from airflow_abs.spark.proof.markers import CONF, Marker
 from airflow_abs.spark.proof.prover import Prover
 from airflow_abs.spark.proof.refusals import Refusal
 from airflow_abs.spark.proof.template import check_columns_known
@@ -27,12 +27,14 @@ class Proof:
     """What is known of one vertex.
 
     `exempt` says in words why its transform need not be proved; None if it was. `values` are its functions whose
-    value is not a function of its rows.
+    value is not a function of its rows. `plan` is Spark's, on `markers`; None if none was asked for.
     """
 
     vertex: str
     exempt: str | None
     values: tuple[NonRepeatable, ...]
+    plan: PhysicalPlan | None = None
+    markers: Mapping[str, Marker] = field(default_factory=dict)
 
 
 def prove_vertices(
@@ -112,7 +114,10 @@ def _prove(prover: Prover, name: str, min_parallelism: int) -> Proof:
         raise JobGraphError(describe_refusal(prover, name, refusal)) from refusal
     except UnreadablePlanError as error:
         raise unreadable(name, error) from error
-    return Proof(name, exempt, find_non_repeatable(vertex.relation))
+    values = find_non_repeatable(vertex.relation)
+    if exempt is not None:
+        return Proof(name, exempt, values)
+    return Proof(name, None, values, prover.plan(name), prover.markers)
 
 
 def _check_keys(prover: Prover, vertex: CompiledVertex) -> None:

@@ -31,14 +31,9 @@ from airflow_abs.exchange.results.measuring import measure_result, merge_results
 from airflow_abs.exchange.results.written_steps import note_written
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import read_bytes
-from airflow_abs.spark.connect.operations import UDFS_DO_NOT_HANG, derive_id
+from airflow_abs.spark.connect.operations import EVERY_SESSION, derive_id
 from airflow_abs.spark.observing import Observed, observe, template_columns
-from airflow_abs.spark.relations import (
-    Relation,
-    coalesce,
-    read_result,
-    write_files,
-)
+from airflow_abs.spark.relations import RESULT_SETTINGS, Relation, coalesce, read_result, write_files
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.input_files import FilesOfProducer, files_of_producers, producers_read
 from airflow_abs.spark.run.pieces import Piece, cut_pieces, keeps_steps, most_files, why_it_stays_whole
@@ -132,17 +127,30 @@ class SubtaskSpec:
         # Spark would cut the files of every subtask for all slots of the cluster, and write as many files.
         cut = {"spark.sql.files.minPartitionNum": str(divide_up(slots, self.reads.parallelism))} if slots else {}
         if self.region.sources:
-            cut["spark.sql.files.maxPartitionBytes"] = str(source_task_bytes(largest))
+            cut["spark.sql.files.maxPartitionBytes"] = str(source_task_bytes(largest, sorts=self._sorts))
         else:
             cut["spark.sql.sources.fileCompressionFactor"] = _ROWS_OVER_FILES
         if self.runs_on_one_core:  # else Spark would shuffle all the same where the whole files exceed 128 MB
             cut["spark.sql.maxSinglePartitionBytes"] = "1t"
         return cut | {
             "spark.sql.shuffle.partitions": str(max(shuffle_partitions(largest), slots or 1)),
-            **UDFS_DO_NOT_HANG,
+            **EVERY_SESSION,
             "spark.scheduler.pool": derive_id(self.folder.dag_id, self.folder.run_id),
             **self.region.spark_conf,
+            **(RESULT_SETTINGS if self._writes_for_others else {}),
         }
+
+    @property
+    def _sorts(self) -> bool:
+        """Whether it sorts what it writes; without results that are read by range it may, as its transform does."""
+        orders = [step.row_order for step in self.region.steps if step.is_numbered]
+        return not orders or any(order is None or order.is_sorted for order in orders)
+
+    @property
+    def _writes_for_others(self) -> bool:
+        """Whether other regions read any of its results; what only sinks get is written as the author has it."""
+        sinks = {sink.result for sink in self.region.sinks}
+        return any(step.result not in sinks for step in self.region.steps)
 
     def whole(self) -> Piece:
         rescaled = {name: files.span for name, files in self.reads.rescaled.items()}

@@ -12,7 +12,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -32,6 +31,7 @@ from airflow_abs.spark.server.embedded_state import (
     process_start,
     write_private,
 )
+from airflow_abs.spark.server.free_ports import choose_free_ports
 from airflow_abs.spark.server.java import find_java_home
 from airflow_abs.spark.server.parent_death import end_with_parent
 from airflow_abs.spark.server.whole_spark import find_spark_home, spark_submit
@@ -158,12 +158,13 @@ def _start_server(folder: StateFolder) -> subprocess.Popen[bytes]:
     archive = find_class_archive(java_home, find_spark_home(WHOSE), os.environ)
     folder.delete_state()
     _clear_work(folder)
+    port, ui_port = choose_free_ports(2)
     state = ServerState(
-        port=_free_port(),
+        port=port,
         token=secrets.token_urlsafe(32),
         jvm_pid=0,
         started=time.time(),
-        ui_port=_free_port() if settings.ui else 0,
+        ui_port=ui_port if settings.ui else 0,
     )
     (folder.path / "conf").mkdir(mode=0o700, exist_ok=True)
     log_settings = _LOG_SETTINGS.format(level=settings.log_level, log=folder.log)
@@ -228,12 +229,6 @@ def _clear_work(folder: StateFolder) -> None:
     shutil.rmtree(work, ignore_errors=True)
     with suppress(OSError):  # the folder itself may be gone
         work.mkdir(mode=0o700)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _escape(value: str) -> str:

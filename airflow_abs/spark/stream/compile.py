@@ -10,9 +10,12 @@ from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.glob_pattern import is_glob
 from airflow_abs.exchange.sources.kafka import Kafka
 from airflow_abs.exchange.sources.rate import Rate
-from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
+from airflow_abs.exchange.storage.foreign_logs import names_in, refuse_table
+from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.spark.compile.source_schema import resolve_files
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import SparkOperationError
@@ -74,6 +77,7 @@ def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[st
     Raises:
         JobGraphError: the transform returns no DataFrame, one without the stream, one that only this session reads, or
             one with a Python function that cannot be sent.
+        ExchangeError: the source is a table's folder, or cannot be listed.
         AnalysisException: Spark's own, with a note that names the stream.
     """
     frame = _read(session, program, open_path)
@@ -119,6 +123,12 @@ def _read(session: Any, program: StreamProgram, open_path: Callable[[str], Excha
         return session.readStream.format("rate").option("rowsPerSecond", source.rows_per_second).load()
     if isinstance(source, Kafka):
         return _read_kafka(session, program.who, source)
+    if not is_glob(source.path):
+        folder = locate(open_path(source.path))
+        try:
+            refuse_table(f"{program.who}: its source {folder}", folder, names_in(folder))
+        except storage_errors() as error:
+            raise_unlisted(f"{program.who}: its source {folder}", error)
     files, schema = resolve_files(session, program.who, source, open_path)
     return session.readStream.format(files.format).schema(schema).options(**files.options).load(files.uri)
 

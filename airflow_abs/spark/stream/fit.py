@@ -11,7 +11,7 @@ from typing import Any
 from airflow_abs.core.streaming.query_layout import find_misfits
 from airflow_abs.exchange.errors import CheckpointMisfitError
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
-from airflow_abs.exchange.streaming.layout_files import read_layout, sink_has_batch
+from airflow_abs.exchange.streaming.layout_files import find_foreign, last_sink_batch, read_layout, sink_has_batch
 from airflow_abs.exchange.streaming.repartitioning import read_repartitioning
 from airflow_abs.exchange.streaming.spark_checkpoint import SPARK_FOLDER, read_spark_checkpoint
 from airflow_abs.exchange.streaming.stored_query import read_stored_queries
@@ -41,15 +41,22 @@ class Candidate:
 
 
 async def check_fit(connection: Connection, candidate: Candidate) -> None:
-    """Before the checkpoint's first batch was done, everything fits; and so does what was not changed.
+    """What was not changed fits. Before the checkpoint's first batch is done, only the sink can be wrong: written with
+    another checkpoint, or by no stream at all.
 
     Raises:
         CheckpointMisfitError: it cannot go on; the message says what does not fit.
         SparkOperationError: Spark does not start it at all, or does not answer.
-        ExchangeUnreachableError: the checkpoint cannot be read.
+        ExchangeUnreachableError: the checkpoint or the sink's log cannot be read.
     """
     spark = candidate.checkpoint / SPARK_FOLDER
-    done = (await asyncio.to_thread(read_spark_checkpoint, spark)).done
+    # The sink first: a batch begins in the checkpoint, and a query that runs now may begin more in between.
+    written = await asyncio.to_thread(last_sink_batch, candidate.sink)
+    found = await asyncio.to_thread(read_spark_checkpoint, spark)
+    _check_ahead(candidate, written, found.begun)
+    if written is None and found.begun is None:
+        await asyncio.to_thread(_check_unused, candidate)
+    done = found.done
     if done is None:
         return
     before = [_start_of(plan) for plan in await asyncio.to_thread(read_stored_queries, candidate.checkpoint)]
@@ -70,6 +77,29 @@ async def check_fit(connection: Connection, candidate: Candidate) -> None:
             "; ".join(misfits),
             "Take the change back; or give it another checkpoint and another sink, and it begins anew with all that "
             "its source holds",
+        )
+
+
+def _check_ahead(candidate: Candidate, written: int | None, begun: int | None) -> None:
+    """Spark skips every batch whose number is in the sink's log, whatever its rows are."""
+    if written is not None and written > (-1 if begun is None else begun):
+        own = "has begun none" if begun is None else f"has begun {begun} as its last"
+        raise _misfit(
+            candidate,
+            f"its sink {locate(candidate.sink)} has batch {written} in its log, and this checkpoint {own}: Spark would "
+            "take the next batches for written, and their rows would be missing",
+            "Give it another sink, too; or the checkpoint that the sink was written with",
+        )
+
+
+def _check_unused(candidate: Candidate) -> None:
+    """Once a folder has the log, Spark shows only the files that the log names."""
+    found = find_foreign(candidate.sink)
+    if found is not None:
+        raise CheckpointMisfitError(
+            f"{candidate.who}: its sink {locate(candidate.sink)} holds {found}, which no stream has written: with the "
+            "first batch Spark's log of the sink would hide it from every reader that respects the log. Give the "
+            "stream a folder of its own"
         )
 
 

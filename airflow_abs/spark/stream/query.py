@@ -19,7 +19,7 @@ from airflow_abs.spark.connect.classification import classify
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import execute_operation
 from airflow_abs.spark.connect.operations import (
-    UDFS_DO_NOT_HANG,
+    EVERY_SESSION,
     Operation,
     release_operation,
     release_session,
@@ -27,7 +27,7 @@ from airflow_abs.spark.connect.operations import (
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import Cause, TransientSparkError
 
-SESSION_SETTINGS = {"spark.sql.streaming.numRecentProgressUpdates": "20", **UDFS_DO_NOT_HANG}
+SESSION_SETTINGS = {"spark.sql.streaming.numRecentProgressUpdates": "20", **EVERY_SESSION}
 """Of a query's session. It keeps so many batches between two looks at it; Spark's own 100 are some 200 KB a look."""
 
 ROWS_OUT = "airflow_abs_rows_out"

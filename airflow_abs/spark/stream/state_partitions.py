@@ -14,8 +14,9 @@ from airflow_abs.core.streaming.failures import QueryFailure
 from airflow_abs.core.streaming.state_partitions import find_obstacle
 from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.paths import uri_for_spark
+from airflow_abs.exchange.storage.foreign_logs import SINK_LOG
 from airflow_abs.exchange.storage.locations import ExchangePath
-from airflow_abs.exchange.streaming.layout_files import SINK_LOG, read_layout, sink_has_batch
+from airflow_abs.exchange.streaming.layout_files import read_layout, sink_has_batch
 from airflow_abs.exchange.streaming.lease import CheckpointLease
 from airflow_abs.exchange.streaming.repartitioning import (
     Repartitioning,

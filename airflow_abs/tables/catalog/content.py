@@ -14,7 +14,8 @@ from typing import Any
 
 from airflow_abs.core.pruning.value_ranges import Span
 from airflow_abs.tables.catalog.description import TableDescription, check_readable, describe, shown_columns
-from airflow_abs.tables.catalog.partitions import Partition, choose, list_values, locate_partitions, spans
+from airflow_abs.tables.catalog.locations import locate_partitions
+from airflow_abs.tables.catalog.partitions import Partition, choose, list_values, spans
 from airflow_abs.tables.catalog.statements import SparkCatalog, StatementError, StoredFile, quote_table, refused
 from airflow_abs.tables.errors import TableError
 
@@ -95,10 +96,9 @@ def read_content(name: str, catalog: SparkCatalog, where: str | None, prune: Seq
         condition = understood.rows
         if understood.partitions is not None:
             chosen = choose(name, catalog, types, listed, understood.partitions)
+    partitions = [Partition((), found.location)]
     if types:
-        partitions = locate_partitions(name, catalog, quoted, list(types), chosen)
-    else:
-        partitions = [Partition((), found.location)]
+        partitions = locate_partitions(name, catalog, quoted, types, chosen)
     known = [spans(name, catalog, types, chosen, column) for column in prune]
     files = tuple(
         TableFile(file, values, tuple(each.get(values) for each in known))

@@ -1,22 +1,17 @@
-"""The partitions of a table as the catalog has them: values, and where their files lie."""
+"""The partitions of a table as the catalog has them: their values, and what Spark makes of those."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from airflow_abs.core.pruning.value_ranges import Span, comparable
 from airflow_abs.core.sql_names import quote, text_literal
 from airflow_abs.exchange.sources.partitions import partition_values
 from airflow_abs.exchange.sources.pruned_by import pruning_kind
-from airflow_abs.tables.catalog.description import PARQUET_INPUT, describe
-from airflow_abs.tables.catalog.statements import SparkCatalog, ask, partition_clause
-from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.catalog.statements import SparkCatalog, ask
 
-_AT_ONCE = 8
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f")
 _FIRST_SHOWN = 0x20
@@ -92,33 +87,17 @@ def spans(
     return {listed[number]: () if found is None else (comparable(found),) for number, found in rows}
 
 
-def locate_partitions(
-    table: str,
-    catalog: SparkCatalog,
-    quoted: str,
-    columns: Sequence[str],
-    chosen: Sequence[tuple[str | None, ...]],
-) -> list[Partition]:
-    """Where they lie: the catalog is asked for each, several at a time.
-
-    Raises:
-        TableError: one is of another format than the table; it is gone by now.
-    """
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="partition") as pool:
-        return list(pool.map(partial(_locate, table, catalog, quoted, columns), chosen))
+def hashes(
+    table: str, catalog: SparkCatalog, types: Mapping[str, str], listed: Sequence[tuple[str | None, ...]]
+) -> list[int]:
+    """`hash_of` the values of partitions; those of two may be the same."""
+    rows = _ask_of_values(table, catalog, types, listed, ["__number", hash_of(types)], "TRUE")
+    return [found for _, found in sorted(rows)]
 
 
-def _locate(
-    table: str, catalog: SparkCatalog, quoted: str, columns: Sequence[str], values: tuple[str | None, ...]
-) -> Partition:
-    clause = partition_clause(dict(zip(columns, values, strict=True)))
-    found = describe(table, catalog, quoted, clause)
-    if found.input_format and found.input_format != PARQUET_INPUT:
-        raise TableError(
-            f"table {table}: {clause} has files of another format than the table ({found.input_format}); rewrite the "
-            "partition (INSERT OVERWRITE), or leave it out by where="
-        )
-    return Partition(values, found.location)
+def hash_of(columns: Iterable[str]) -> str:
+    """SQL of a number made of partition columns."""
+    return f"xxhash64({', '.join(f'CAST({quote(column)} AS STRING)' for column in columns)})"
 
 
 def _ask_of_values(

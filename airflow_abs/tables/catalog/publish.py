@@ -20,14 +20,9 @@ from airflow_abs.exchange.errors import CommitConflictError
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 from airflow_abs.exchange.storage.uris import with_authority
 from airflow_abs.tables.catalog.description import TableDescription, describe, shown_columns
+from airflow_abs.tables.catalog.locations import locate_partitions
 from airflow_abs.tables.catalog.marks import BEGUN, DONE, REPLACING, Mark, forgettable, name_of, read_marks
-from airflow_abs.tables.catalog.partitions import (
-    Partition,
-    as_written,
-    folder_of,
-    list_values,
-    locate_partitions,
-)
+from airflow_abs.tables.catalog.partitions import Partition, as_written, folder_of, list_values
 from airflow_abs.tables.catalog.run_folder import HIDDEN, RunFile, RunFolder, name_files
 from airflow_abs.tables.catalog.statements import (
     SparkCatalog,
@@ -137,7 +132,7 @@ class CatalogPublication:
         listed = self._list(locations.values()) if self.target.mode != "append" else []
         return _Head(found, locations, listed)
 
-    def _locate(self, wanted: set[Values] | None) -> dict[Values, Partition]:
+    def _locate(self, wanted: set[Values] | None = None) -> dict[Values, Partition]:
         """The partitions that the catalog has, those of these values or all, by values as Spark writes them."""
         known = list_values(self._name, self.catalog, self._quoted, self._columns)
         types = {each: kind.kind for each, kind in zip(self._columns, self.target.partitions, strict=True)}
@@ -150,7 +145,7 @@ class CatalogPublication:
         if wanted is not None and self.target.mode != "overwrite":
             chosen = [number for number, values in enumerate(written) if values in wanted]
             known, written = [known[number] for number in chosen], [written[number] for number in chosen]
-        found = locate_partitions(self._name, self.catalog, self._quoted, self._columns, known)
+        found = locate_partitions(self._name, self.catalog, self._quoted, types, known)
         return dict(zip(written, found, strict=True))
 
     def _list(self, places: Iterable[Partition]) -> list[StoredFile]:
@@ -209,7 +204,7 @@ class CatalogPublication:
     def _take_out(self) -> None:
         """Files of this run with other rows, which it published before it was cleared, wherever they are."""
         found = describe(self._name, self.catalog, self._quoted)
-        places = self._locate(None).values() if self._columns else [Partition((), found.location)]
+        places = self._locate().values() if self._columns else [Partition((), found.location)]
         for file in self._list(places):
             name = file.path.rpartition("/")[2]
             if name.startswith(self._prefix) and not name.startswith(f"{self._prefix}{self._digest}"):

@@ -42,7 +42,7 @@ class SnapshotContent:
     """What is read of a table, fixed: every subtask, retry and recomputation reads these files with this schema.
 
     `all_files` and `all_bytes` are what the snapshot holds before pruning; `condition` is Spark's SQL of the one that
-    rows must meet besides.
+    rows must meet besides. `partitioned_by` are columns whose values, or ranges of them, have files of their own.
     """
 
     table: str
@@ -52,6 +52,7 @@ class SnapshotContent:
     all_files: int
     all_bytes: int
     condition: str | None = None
+    partitioned_by: tuple[str, ...] = ()
 
 
 def read_snapshot(
@@ -99,6 +100,11 @@ def read_snapshot(
         condition=condition.sql if condition is not None else None,
         all_files=int(summary.get("total-data-files") or len(read)),
         all_bytes=int(summary.get("total-files-size") or sum(file.bytes for file in read)),
+        partitioned_by=tuple(
+            named
+            for field in table.spec().fields
+            if field.transform.preserves_order and (named := schema.find_column_name(field.source_id)) is not None
+        ),
     )
 
 

@@ -32,7 +32,7 @@ def test_an_example_prints_what_the_page_says(code: str, printed: str) -> None:
 
 
 def test_every_example_is_run() -> None:
-    assert len(EXAMPLES) == PAGE.count("```python") + BENCHMARKS.count("```python") == 6
+    assert len(EXAMPLES) == PAGE.count("```python") + BENCHMARKS.count("```python") == 7
 
 
 def test_the_numbers_in_the_text_are_right() -> None:

@@ -15,6 +15,7 @@ MIB = 2**20
 )
 def test_a_task_of_a_source_reads_what_it_can_sort_unless_that_makes_many_files(megabytes: int, expected: int) -> None:
     assert source_task_bytes(megabytes * MIB) == expected * MIB
+    assert source_task_bytes(megabytes * MIB, sorts=False) == 128 * MIB
 
 
 @pytest.mark.parametrize(("megabytes", "expected"), [(0, 1), (32, 1), (100, 4), (100_000, 200)])

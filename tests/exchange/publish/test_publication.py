@@ -217,3 +217,24 @@ def test_a_reader_during_many_publications_never_sees_a_mixture(tmp_path: Path) 
     whole = [contents for contents in seen if contents]
     assert whole
     assert all(len(contents) == 5 and len(set(contents)) == 1 for contents in whole)
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("_spark_metadata/0", "is the sink of a stream, whose readers go by its log _spark_metadata and would not see"),
+        ("_delta_log/0.json", "is a Delta table, whose readers go by its log _delta_log and would not see"),
+    ],
+)
+def test_a_folder_that_is_read_by_another_log_is_left_alone(
+    root: ExchangePath, target: ExchangePath, mode: CommitMode, log: str, told: str
+) -> None:
+    folder, name = log.split("/")
+    write_atomic(target / folder / name, b"v1")
+    write_atomic(target / "theirs.parquet", b"theirs")
+    with pytest.raises(CommitError) as caught:
+        publish(target, stage(root, ["a"]), mode=mode, identity="run")
+    assert f"sink {locate(target)}: {told}" in str(caught.value)
+    assert visible(target) == ["theirs"]
+    assert read_bytes(target / folder / name) == b"v1"

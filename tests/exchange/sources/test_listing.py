@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
+from airflow_abs.exchange.errors import ExchangeError, ExchangeUnreachableError, SourceNotFoundError
 from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile, list_source_files
 from airflow_abs.exchange.sources.splits import list_splits
-from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import write_atomic
 
 
@@ -50,6 +50,39 @@ def test_what_spark_hides_is_not_listed(root: ExchangePath) -> None:
     put(root, "a.parquet", "_b.parquet", ".c.parquet", "_d=1.parquet", "e._COPYING_", "_sub/g.parquet")
     write_atomic(root / "empty.parquet", b"")
     assert listed(root) == ["_d=1.parquet", "a.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("_delta_log/00000.json", "is a Delta table, whose log says which of its files count; read it as DeltaTable"),
+        (".hoodie/hoodie.properties", "is a Hudi table, whose log says which of its files count; read a copy of it"),
+    ],
+)
+def test_a_table_is_not_read_as_files(root: ExchangePath, log: str, told: str) -> None:
+    put(root, "t/a.parquet", f"t/{log}", "t/data/b.parquet")
+    with pytest.raises(ExchangeError) as caught:
+        listed(root, "t")
+    assert f"source {locate(root / 't')}: {told}" in str(caught.value)
+    assert str(caught.value).endswith(f"by a glob, such as Files('{locate(root / 't')}/*.parquet')")
+    assert listed(root, "t/*.parquet") == ["t/a.parquet"]
+
+
+def test_the_sink_of_a_stream_that_was_made_a_table_is_a_table(root: ExchangePath) -> None:
+    put(root, "t/a.parquet", "t/_spark_metadata/0", "t/_delta_log/0.json")
+    with pytest.raises(ExchangeError, match="is a Delta table, whose log says which of its files count"):
+        listed(root, "t")
+
+
+def test_the_files_of_an_iceberg_table_are_not_read_without_it(root: ExchangePath) -> None:
+    put(root, "t/metadata/0-a.metadata.json", "t/data/day=1/a.parquet", "u/metadata/words.json", "u/data/a.parquet")
+    for below in ("t", "t/data"):
+        with pytest.raises(
+            ExchangeError, match="is an Iceberg table, whose log says which of its files count; read it"
+        ):
+            listed(root, below)
+    assert listed(root, "u/data") == ["u/data/a.parquet"]
+    assert listed(root, "u") == []
 
 
 def test_partition_folders_are_descended_into(root: ExchangePath) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from airflow_abs.core.durability.row_order import choose_row_order
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
@@ -31,9 +32,10 @@ def compile_graph(
 ) -> tuple[dict[str, PlannedRegion], dict[str, list[bytes]]]:
     compiled = compile_vertices(session, graph, {program.name: program for program in programs})
     specs = assign_results(session, graph, compiled)
+    orders = {spec.name: choose_row_order(None) for spec in specs.values() if spec.expression is not None}
     planned, templates = {}, {}
     for region in graph.regions:
-        planned[region.name], templates[region.name] = plan_region(graph, region, compiled, specs)
+        planned[region.name], templates[region.name] = plan_region(graph, region, compiled, specs, orders)
     return planned, templates
 
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.connect.operations import derive_id
+from airflow_abs.spark.connect.operations import EVERY_SESSION, derive_id
 from airflow_abs.spark.connect.session import is_gone, open_session
 from airflow_abs.spark.errors import ConnectServerUnreachableError, VersionMismatchError
 
@@ -48,6 +48,7 @@ def test_within_it_pyspark_works_without_a_jvm_and_afterwards_nothing_is_left(co
         doubled = session.range(3).select((col("id") * 2).alias("twice"))
         assert [row.twice for row in doubled.collect()] == [0, 2, 4]
         assert session.conf.get("spark.sql.shuffle.partitions") == "3"
+        assert {name: session.conf.get(name) for name in EVERY_SESSION} == EVERY_SESSION
         assert SparkSession.getActiveSession() is session
         assert session.session_id == session_id
     assert session.is_stopped

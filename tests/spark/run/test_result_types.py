@@ -61,4 +61,4 @@ def test_ranges_of_every_type_give_the_rows_that_were_written(connect_server: Co
 )
 def test_decimals_that_spark_writes_as_byte_arrays_are_not_delta_encoded(column: str, version: str) -> None:
     schema = f'{{"type":"struct","fields":[{{"name":"a","type":"{column}","nullable":true,"metadata":{{}}}}]}}'
-    assert result_write_options(schema)["parquet.writer.version"] == version
+    assert result_write_options(schema, is_sorted=True)["parquet.writer.version"] == version

@@ -43,6 +43,7 @@ class Place:
     wanted: SlotsWanted = field(default_factory=SlotsWanted)
     rescale: Rescale | None = None
     conf: dict[str, str] = field(default_factory=lambda: {"spark.sql.shuffle.partitions": "2"})
+    partition_by: tuple[str, ...] = ()
 
     def deliver(self, number: int, query: str | None = None) -> None:
         """A file of a hundred rows, a second apart, whole at once."""
@@ -63,7 +64,7 @@ class Place:
             Files(str(self.root / "in"), schema=SCHEMA, options={"maxFilesPerTrigger": "1"}),
             self.transform,
             {},
-            Files(str(self.root / "out")),
+            Files(str(self.root / "out"), partition_by=self.partition_by),
             f"file://{self.root}/checkpoint/spark",
             self.available_now,
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.kafka import Kafka
 from airflow_abs.exchange.sources.rate import Rate
@@ -86,6 +87,14 @@ def test_a_folder_without_files_needs_a_schema(connect_server: ConnectEndpoint, 
     with open_session(connect_server) as session, pytest.raises(JobGraphError, match="declare Files") as caught:
         compile_stream(session, program(None, Files(str(tmp_path))))
     assert str(caught.value).startswith(f"stream 'clicks': its source '{tmp_path}' (parquet) matches no files")
+
+
+def test_the_files_of_a_table_are_no_stream(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    source = Files(str(tmp_path), schema="id BIGINT")
+    with open_session(connect_server) as session, pytest.raises(ExchangeError) as caught:
+        compile_stream(session, program(None, source))
+    assert str(caught.value).startswith(f"stream 'clicks': its source {tmp_path}: is a Delta table, whose log says")
 
 
 def test_text_that_does_not_fit_its_schema_fails_as_it_does_in_jobs(

@@ -223,6 +223,60 @@ def test_another_sink_one_that_would_be_written_otherwise_and_another_source_are
     assert f"it reads file://{streams.root}/rows/new now, and has read file://{streams.root}/rows/in: Spark" in told
 
 
+def test_a_new_checkpoint_with_a_sink_that_was_written_is_refused_and_spark_itself_would_lose_rows(
+    streams: Streams,
+) -> None:
+    place = streams.restored("rows", BEFORE["rows"])
+    before = place.published()
+    (place.root / "in/0000.parquet").unlink()
+    place.deliver(1)
+    shutil.rmtree(place.root / "checkpoint")
+
+    async def verdicts() -> tuple[str, str]:
+        plan = await asyncio.to_thread(place.compile)
+        async with open_connection(streams.endpoint) as connection:
+            return await ours(connection, place, plan), await sparks(connection, place, plan)
+
+    told, failed = asyncio.run(verdicts())
+    assert told == (
+        f"stream 'orders': as it is now it cannot go on from its checkpoint {place.root}/checkpoint: its sink "
+        f"{place.root}/out has batch 0 in its log, and this checkpoint has begun none: Spark would take the next "
+        "batches for written, and their rows would be missing. Give it another sink, too; or the checkpoint that the "
+        "sink was written with"
+    )
+    assert (failed, len(before), place.published()) == ("", 100, before)  # a hundred rows more were read
+
+
+@pytest.mark.parametrize(
+    ("there", "found"),
+    [
+        ("part-0.parquet", "part-0.parquet"),
+        ("_delta_log/0.json", "a Delta table"),
+        ("_SUCCESS", ""),
+        ("_spark_metadata/.0.crc", ""),  # a query was started here, and had nothing to read
+    ],
+)
+def test_a_sink_that_holds_what_no_stream_has_written_is_refused(
+    connect_server: ConnectEndpoint, tmp_path: Path, there: str, found: str
+) -> None:
+    place = Place(connect_server, tmp_path, BEFORE["rows"])
+    (tmp_path / "out" / there).parent.mkdir(parents=True)
+    (tmp_path / "out" / there).touch()
+    place.deliver(0)
+
+    async def verdict() -> str:
+        plan = await asyncio.to_thread(place.compile)
+        async with open_connection(connect_server) as connection:
+            return await ours(connection, place, plan)
+
+    expected = (
+        f"stream 'orders': its sink {tmp_path}/out holds {found}, which no stream has written: with the first batch "
+        "Spark's log of the sink would hide it from every reader that respects the log. Give the stream a folder of "
+        "its own"
+    )
+    assert asyncio.run(verdict()) == (expected if found else "")
+
+
 def test_a_query_that_spark_does_not_start_at_all_is_told_by_spark(streams: Streams) -> None:
     place = streams.restored("count", lambda orders: orders.groupBy("key").count())
 

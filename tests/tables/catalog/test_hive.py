@@ -13,6 +13,7 @@ import pytest
 from airflow_abs import Table
 from airflow_abs.testing.rows import describe_difference
 from airflow_abs.testing.table_contract import connections, planned_tables
+from tests.tables.catalog.many_files import check_many_files
 from tests.tables.catalog.warehouse import open_warehouse
 
 if TYPE_CHECKING:
@@ -76,3 +77,14 @@ def test_tables_of_a_hive_metastore_are_read_and_written_by_locations(
         where = {row[1] for row in warehouse.run("DESCRIBE TABLE EXTENDED {db}.copies PARTITION (day = NULL)")}
         assert any("/_airflow_abs/" in str(each) for each in where)
         assert len(Table(f"{db}.copies").pin(connections(lambda: hive_server)).files) == 3
+
+
+def test_many_files_of_a_hive_metastores_table_give_sparks_and_duckdbs_rows(
+    hive_server: ConnectEndpoint, tmp_path: Path
+) -> None:
+    from airflow_abs.spark.connect.session import open_session
+
+    how = ") PARTITIONED BY (number INT, kind STRING) STORED AS PARQUET"
+    with open_session(hive_server) as session, open_warehouse(session, tmp_path / "warehouse") as warehouse:
+        # After `plan` it is as the table of 1,000 files in `test_source.py`.
+        check_many_files(warehouse, how, 5, hive_server, tmp_path / "exchange", (8,))

@@ -19,6 +19,7 @@ from airflow_abs.spark.errors import SourceChangedError
 from airflow_abs.tables.catalog.content import read_content
 from airflow_abs.testing.rows import describe_difference
 from airflow_abs.testing.table_contract import connections, planned_tables
+from tests.tables.catalog.many_files import check_many_files
 from tests.tables.catalog.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -218,3 +219,10 @@ def test_partitions_are_left_out_by_what_another_vertex_finds(
     done = run_locally(job, None, endpoint=connect_server)
     assert sorted(done["sold"].rows["id"].to_pylist()) == [1, 4]
     assert any("2 of 7 files" in str(reason) for reason in [done["sold"].decision])
+
+
+def test_a_thousand_files_in_partitions_wherever_they_lie_give_sparks_and_duckdbs_rows(
+    warehouse: Warehouse, tmp_path: Path, connect_server: ConnectEndpoint
+) -> None:
+    how = ", number INT, kind STRING) USING parquet PARTITIONED BY (number, kind)"
+    check_many_files(warehouse, how, 25, connect_server, tmp_path / "exchange", (1, 3, 8))
