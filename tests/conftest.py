@@ -61,10 +61,12 @@ NOT_TESTED = "not tested: "
 
 def pytest_configure(config: pytest.Config) -> None:
     from tests.distribution import Seconds
+    from tests.logs_of_failures import LogsOfFailures
 
     # As Ctrl-C: a run that is cancelled or takes too long ends its services and servers, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     config.pluginmanager.register(Seconds())
+    config.pluginmanager.register(LogsOfFailures())
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.storage import open_path
+from airflow_abs.triggers.cancellation import finish, keep_message
 from airflow_abs.triggers.cleared import leave_if_cleared
 from airflow_abs.triggers.task_end import succeed
 from airflow_abs.triggers.time_limit import TimeIsUpError, run_within
@@ -183,7 +184,6 @@ class SubtaskTrigger(BaseTrigger):
         self._values = {"deadline": deadline, **run}
         self._deadline = deadline
         self._subtask_run = SubtaskRun(**run)
-        self._interrupting: asyncio.Task[None] | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (f"{type(self).__module__}.{type(self).__qualname__}", self._values)
@@ -201,7 +201,7 @@ class SubtaskTrigger(BaseTrigger):
         from airflow_abs.spark.errors import SparkOperationError
 
         try:
-            result = await self._run_while_others_do()
+            result = await keep_message(self._run_while_others_do())
         except (SparkOperationError, ExchangeError) as error:
             self.log.error("%s", error)  # noqa: TRY400 - the worker raises it, with its trace
             return self._subtask_run.failed(error)
@@ -210,9 +210,7 @@ class SubtaskTrigger(BaseTrigger):
         return await succeed(task, run.region, result)
 
     async def on_kill(self) -> None:
-        """Airflow cancels again every second until it has ended, this here too: what has begun goes on to its end."""
-        self._interrupting = asyncio.create_task(self._subtask_run.interrupt())
-        await asyncio.shield(self._interrupting)
+        await finish(self._subtask_run.interrupt())
 
     async def _run_while_others_do(self) -> dict[str, Any]:
         """Stay while another process has the operation: to leave without an event would fail the task, which may be

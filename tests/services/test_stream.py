@@ -94,7 +94,9 @@ def test_a_stream_outlives_its_triggerer_and_resumes_after_it_was_cleared_and_af
     assert story(logs, "doubled") == [STARTED, ENDED, STARTED, STARTED]  # what is killed does not say so
     mark_task(airflow.api, "stream", run_id, "doubled", "success")
     assert airflow.api.wait_for_run("stream", run_id, SECONDS) == "success"
-    wait_until(lambda: story(logs, "doubled") == [STARTED, ENDED, STARTED, STARTED, ENDED])
+    wait_until(
+        lambda: story(logs, "doubled") == [STARTED, ENDED, STARTED, STARTED, ENDED], seen=lambda: story(logs, "doubled")
+    )
 
 
 def test_a_stream_that_is_scheduled_reads_what_is_there_and_ends(airflow: AirflowServices, folder: Path) -> None:

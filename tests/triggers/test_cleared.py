@@ -71,29 +71,3 @@ def test_an_airflow_that_does_not_say_is_no_reason_to_leave(
     monkeypatch.setattr(SubtaskRun, "run", AsyncMock(return_value={"index": 0}))
     assert [type(event) for event in asyncio.run(events(trigger()))] == [TaskSuccessEvent]
     assert "Airflow does not say whether this task is deferred" in caplog.text
-
-
-def test_an_interrupt_that_has_begun_ends_although_airflow_cancels_it_every_second(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def cancelled_twice() -> bool:
-        begun, may_end, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-        async def interrupt(self: SubtaskRun) -> None:
-            begun.set()
-            await may_end.wait()
-            ended.set()
-
-        monkeypatch.setattr(SubtaskRun, "interrupt", interrupt)
-        killed = trigger()
-        task = asyncio.create_task(killed.on_kill())
-        await begun.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        may_end.set()
-        async with asyncio.timeout(20):
-            await ended.wait()
-        return True
-
-    assert asyncio.run(cancelled_twice())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
 from airflow_abs.hooks.storage import open_path
+from airflow_abs.triggers.cancellation import finish, keep_message
 from airflow_abs.triggers.subtask import error_to_json, settle
 
 if TYPE_CHECKING:
@@ -211,8 +212,7 @@ class StreamTrigger(BaseTrigger):
 
         started = time.monotonic()
         try:
-            async with StreamServer(self._task.conn_id) as server:
-                ended = await self._task.run(server)
+            ended = await keep_message(self._supervise())
             event = TaskSuccessEvent() if ended.status == "FINISHED" else TriggerEvent(asdict(ended))
         except LeaseLostError as error:
             self.log.info("%s", error)
@@ -225,5 +225,12 @@ class StreamTrigger(BaseTrigger):
         yield event
 
     async def on_kill(self) -> None:
+        await finish(self._stop())
+
+    async def _supervise(self) -> Ended:
+        async with StreamServer(self._task.conn_id) as server:
+            return await self._task.run(server)
+
+    async def _stop(self) -> None:
         async with StreamServer(self._task.conn_id) as server:
             await self._task.stop(await server.connect())

@@ -1,0 +1,80 @@
+"""What Airflow's triggerer does to a trigger whose task was marked or cleared: it cancels it, with a message, and
+calls `on_kill` only if that message comes back; and it cancels that, too, a second later."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
+from airflow.triggers.base import BaseTrigger
+
+from airflow_abs.spark.connect.connection import open_connection
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.connect.operations import set_config
+from airflow_abs.triggers.streams.stream import StreamServer, StreamTask, StreamTrigger
+from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
+from tests.triggers.streams.test_stream import TASK
+from tests.triggers.test_taken_over import RUN
+
+TRIGGERS = [
+    pytest.param(SubtaskTrigger(**dict[str, Any](RUN)), id="subtask"),
+    pytest.param(StreamTrigger(**TASK), id="stream"),
+]
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_a_trigger_that_is_cancelled_in_a_call_to_spark_ends_with_airflows_message(
+    trigger: BaseTrigger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gRPC's calls raise an error of their own, without it: Airflow took such an end for a shutdown, and left on Spark
+    what ran there."""
+
+    async def cancelled() -> tuple[Any, ...]:
+        async def call(*_: object) -> None:
+            async with open_connection(ConnectEndpoint(*silent.getsockname())) as connection:
+                await set_config(connection, "3f0c5b9e-0000-4000-8000-000000000000", {"spark.app.name": "x"})
+
+        monkeypatch.setattr(SubtaskRun, "run", call)
+        monkeypatch.setattr(StreamTask, "run", call)
+        task: asyncio.Task[Any] = asyncio.create_task(anext(aiter(trigger.run())))  # type: ignore[arg-type]
+        async with asyncio.timeout(20):
+            taken, _ = await asyncio.get_running_loop().sock_accept(silent)
+            with taken:
+                task.cancel("a user marked the task")
+                with pytest.raises(asyncio.CancelledError) as error:
+                    await task
+        return error.value.args
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        assert asyncio.run(cancelled()) == ("a user marked the task",)
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_what_on_kill_has_begun_ends_although_airflow_cancels_it_every_second(
+    trigger: BaseTrigger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cancelled_twice() -> None:
+        begun, may_end, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def interrupt(*_: object) -> None:
+            begun.set()
+            await may_end.wait()
+            ended.set()
+
+        monkeypatch.setattr(SubtaskRun, "interrupt", interrupt)
+        monkeypatch.setattr(StreamServer, "connect", AsyncMock())
+        monkeypatch.setattr(StreamTask, "stop", interrupt)
+        task = asyncio.create_task(trigger.on_kill())
+        async with asyncio.timeout(20):
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            may_end.set()
+            await ended.wait()
+
+    asyncio.run(cancelled_twice())
