@@ -15,13 +15,27 @@ from importlib import import_module
 __all__: list[str] = []  # Airflow takes all names of its local settings
 
 OF_TASKS = (
+    "airflow.dag_processing.bundles.local",
     "airflow.dag_processing.dagbag",
     "airflow.providers.amazon.aws.fs.s3",  # every task that opens a path looks for all kinds of storage
+    "airflow.providers.apache.spark.hooks.spark_connect",
+    "airflow.providers.standard.operators.bash",
     "airflow.providers.standard.operators.empty",
+    "airflow.providers.standard.operators.python",  # with `bash` and `empty`: what DAG files import
+    "airflow.sdk.execution_time.cache",
     "airflow.sdk.execution_time.task_runner",
+    "airflow.sdk.observability.stats",
+    "airflow_abs.exchange.pruning.pruning",
     "airflow_abs.exchange.publish.sinks",
+    "airflow_abs.exchange.records.job_history",
+    "airflow_abs.exchange.records.reports",
     "airflow_abs.exchange.results.audit",
+    "airflow_abs.exchange.runs.cleaning",
     "airflow_abs.exchange.runs.past_run",
+    "airflow_abs.exchange.runs.root_marker",
+    "airflow_abs.exchange.runs.run_reading",
+    "airflow_abs.hooks.adaptive_spark",
+    "airflow_abs.hooks.secrets",
     "airflow_abs.operators.adaptive_spark",
     "airflow_abs.operators.commit",
     "airflow_abs.operators.decide",
@@ -30,13 +44,25 @@ OF_TASKS = (
     "airflow_abs.operators.run_subtask",
     "airflow_abs.spark.hot_keys.after_run",
     "airflow_abs.spark.planning",
+    "airflow_abs.spark.run.progress",
     "airflow_abs.spark.run.release",
     "airflow_abs.spark.run.subtask",
+    "airflow_abs.spark.server.application",
+    "airflow_abs.spark.server.embedded",
+    "airflow_abs.tables.catalog.connections",
+    "airflow_abs.tables.catalog.statements",
     "airflow_abs.tables.declared",
+    "airflow_abs.tables.inference",
     "airflow_abs.tables.publishing.publication",
     "airflow_abs.task_groups.adaptive_spark",
     "airflow_abs.triggers.decide",
+    "airflow_abs.triggers.metrics",
+    "airflow_abs.triggers.spans",
+    "grpc.aio",
+    "jinja2.ext",
+    "upath.implementations.local",
 )
+"""Nothing that starts a thread, as numpy does and so PySpark's client: a process with threads should not fork."""
 
 
 def import_what_tasks_need() -> None:
@@ -44,6 +70,8 @@ def import_what_tasks_need() -> None:
     for name in OF_TASKS:
         with suppress(ImportError):  # an extra that is not there; else the task says what is wrong, and is heard
             import_module(name)
+    with suppress(ImportError):
+        import_module("airflow_abs.spark.connect.protocol").protos()
 
 
 HOOKED = (logging, concurrent.futures.thread)

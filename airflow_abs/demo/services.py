@@ -97,6 +97,7 @@ class AirflowServices:
     def start_all(self) -> None:
         """What `with` does on entry; whoever calls it owes a `stop`."""
         self.log_file("db-migrate").parent.mkdir(parents=True, exist_ok=True)
+        self._write_local_settings()
         self._report("Airflow: database")
         self._migrate()
         self._report(f"Airflow: {', '.join(self._commands)}")
@@ -161,6 +162,12 @@ class AirflowServices:
         from airflow_abs.spark.server.embedded import stop_embedded_server
 
         stop_embedded_server(self.spark_folder)
+
+    def _write_local_settings(self) -> None:
+        """As operations.md advises: what tasks import is imported once."""
+        settings = self.home / "config" / "airflow_local_settings.py"
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text("import airflow_abs.preload  # noqa: F401\n")
 
     def _migrate(self) -> None:
         with self.log_file("db-migrate").open("ab") as log:

@@ -19,7 +19,7 @@ from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.run import run_day
 from airflow_abs.demo.run_report import RunReport
 from airflow_abs.demo.services import SERVICES, AirflowServices, example_environment
-from tests.airflow_settings import FOR_TESTS, IMPORTED_ONCE
+from tests.airflow_settings import FOR_TESTS, TREE
 from tests.replayed import assert_all_replayed
 from tests.services.watched_run import StartRun, WatchedRun
 from tests.standalone import RUN_CONNECTION, Standalone, choose_ports
@@ -31,7 +31,7 @@ DAG_SECONDS = 240.0
 SETTINGS = FOR_TESTS | {
     "AIRFLOW_CONN_FS_DEFAULT": '{"conn_type": "fs"}',
     # Who may do what is in `rights`.
-    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent / "rights"), IMPORTED_ONCE]),
+    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent / "rights"), TREE]),
     "AIRFLOW__CORE__AUTH_MANAGER": "keeper_of_secrets.KeeperOfSecrets",
 }
 EXAMPLES = Path(__file__).parents[2] / "dags"

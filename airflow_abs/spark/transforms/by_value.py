@@ -7,6 +7,7 @@ looked up before each pickling. Installed packages, and what `py_files` bring, a
 
 from __future__ import annotations
 
+import os
 import site
 import sys
 import sysconfig
@@ -76,20 +77,21 @@ def is_authors(name: str, module: Any) -> bool:
     if name in _FOUND_BY_PICKLE or name.partition(".")[0] == _OURS:
         return False
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-    if not isinstance(file, str) or not Path(file).is_absolute():
+    if not isinstance(file, str) or file.startswith(_installed()) or not Path(file).is_absolute():
         return False
-    if any(Path(file).is_relative_to(folder) for folder in (*_installed(), *+_shipped)):
+    if any(Path(file).is_relative_to(folder) for folder in +_shipped):
         return False
     depth = name.count(".") + (Path(file).name == "__init__.py")
     return not _holds_distributions(Path(file).parents[depth])
 
 
 @cache
-def _installed() -> frozenset[Path]:
+def _installed() -> tuple[str, ...]:
+    """How the paths of installed files begin. As text: paths take five times as long, for 3,000 modules."""
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     folders = [Path(path) for path in (*paths, *site.getsitepackages(), site.getusersitepackages())]
     folders.append(pyspark_folder().parent)  # of a Spark distribution, if it is not pip's
-    return frozenset([*folders, *(folder.resolve() for folder in folders)])
+    return tuple({f"{each}{os.sep}" for folder in folders for each in (folder, folder.resolve())})
 
 
 @cache
