@@ -1,4 +1,4 @@
-"""Random transforms: three to six operators over two small tables that reach them by random edges.
+"""Random transforms: two to six operators over two small tables that reach them by random edges.
 
 A composition is plain data, so that hypothesis can shrink it and print it. A step's numbers choose columns (modulo how
 many there are at that point), so any numbers make a transform that Spark can analyse.

@@ -1,7 +1,7 @@
 """Never green and wrong: random compositions, proved, and if accepted run in parts against the whole.
 
 The rows are distributed here, not by the exchange (which the corpus and `tests/spark` try): three subtasks,
-of which each runs the plan on its own rows in plain Spark. How many compositions: ``AIRFLOW_ABS_COMPOSITIONS`` (500;
+of which each runs the plan on its own rows in plain Spark. How many compositions: ``AIRFLOW_ABS_COMPOSITIONS`` (400;
 20,000 with ``make test-proof``).
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(6 * 3600)]  # nightly
 
-EXAMPLES = int(os.environ.get("AIRFLOW_ABS_COMPOSITIONS", "500"))
+EXAMPLES = int(os.environ.get("AIRFLOW_ABS_COMPOSITIONS", "400"))
 PARTS = 3
 NUMBERS = st.integers(0, 7)
 STEPS = [name for name in sorted(OPERATORS) for _ in range(1 if name in SELDOM else 5)]
-LEAST_ACCEPTED = 0.05
-"""About a fifth is accepted, in one run rather more or less."""
+LEAST_ACCEPTED = 0.02
+"""About a fifth is accepted; in runs of 80 it was from a twentieth to a third, as hypothesis varies what it has tried."""
 
 
 def hashed(*keys: int) -> Edge:
@@ -53,7 +53,7 @@ COMPOSITIONS = st.builds(
     Composition,
     st.sampled_from(DIVIDED),
     st.sampled_from([*DIVIDED, *[Edge(Partitioning.BROADCAST)] * 4]),
-    st.lists(STEPS_OF_BOTH, min_size=3, max_size=6).map(tuple),
+    st.lists(STEPS_OF_BOTH, min_size=2, max_size=6).map(tuple),
 )
 
 
