@@ -32,7 +32,7 @@ PARTS = 3
 NUMBERS = st.integers(0, 7)
 STEPS = [name for name in sorted(OPERATORS) for _ in range(1 if name in SELDOM else 5)]
 LEAST_ACCEPTED = 0.02
-"""About a fifth is accepted; in runs of 80 it was from a twentieth to a third, as hypothesis varies what it has tried."""
+"""About a fifth is accepted; in runs of 80 it was from a twentieth to a third, as hypothesis varies what it tried."""
 
 
 def hashed(*keys: int) -> Edge:
