@@ -24,6 +24,7 @@ from benchmarks.workloads import WORKLOADS, chosen
 
 Row = Mapping[str, int | float | str]
 BENCHMARKS = {
+    "broadcast_files": "benchmarks.broadcast_files",
     "compile": "benchmarks.compiling",
     "decide": "benchmarks.decide",
     "dynamic_pruning": "benchmarks.dynamic_pruning",

@@ -8,8 +8,6 @@ TREE = str(Path(__file__).parents[1])
 """For PYTHONPATH: with this tree, wherever it is."""
 
 FOR_TESTS = {
-    # A scheduler looks at every task instance of every active run each time: a fifth of a core at the demo's 0.3 s.
-    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
     # A killed triggerer's triggers are taken over after 10 s instead of 30.
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",

@@ -270,7 +270,8 @@ def _environment(home: Path, dags_folder: Path, port: int) -> dict[str, str]:
         "API__BASE_URL": url,
         "API__SECRET_KEY": secrets.token_hex(32),
         "API_AUTH__JWT_SECRET": secrets.token_hex(32),
-        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+        # At 0.3 s, looking at its runs takes a tenth of a core, and saves a tenth of a second between two tasks.
+        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
         # Only the runs that are asked for: the example DAGs are @daily, today's data does not exist.
         "SCHEDULER__USE_JOB_SCHEDULE": "False",
         "ADAPTIVE_SPARK__EMBEDDED_FOLDER": str(home / "spark"),

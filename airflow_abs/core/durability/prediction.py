@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from airflow_abs.core.checks import check_int, check_number
@@ -111,20 +111,31 @@ DEFAULTS = PredictionDefaults()
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a region will take if it has all `slots` for itself, and how much it will write."""
+    """What a region will take if it has all `slots` for itself, and how much it will write; of rows only earlier runs
+    say how many."""
 
     seconds: float
     input_bytes: int
     output_bytes: int
     from_history: bool = False
+    output_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What earlier runs say of a region: seconds over those of the defaults, bytes out over bytes in."""
+    """What earlier runs say of a region: seconds over those of the defaults, bytes and rows out over bytes in."""
 
     seconds_over_default: float
     output_ratio: float
+    rows_ratio: float | None = None
+
+    def predict_rows(self, size: int) -> int | None:
+        return None if self.rows_ratio is None else round(size * self.rows_ratio)
+
+    def over(self, share: float) -> _Seen:
+        """The same output, over so much of the bytes in."""
+        rows = None if self.rows_ratio is None else self.rows_ratio / share
+        return replace(self, output_ratio=self.output_ratio / share, rows_ratio=rows)
 
 
 def predict_job(
@@ -138,9 +149,9 @@ def predict_job(
 
     The rule: of the last 15 runs in which a region ran alone and came to its end, the median of its seconds over what
     the defaults give for the bytes that it read on that day, times what they give for today's bytes; and so with the
-    bytes that it wrote over those that it read. A median, because one strange day must not count; over the defaults,
-    because a small day has its fixed seconds. Regions that only ran as one operation share the seconds of that, as the
-    defaults would have them do, and the last of them writes what it wrote.
+    bytes and the rows that it wrote over the bytes that it read. A median, because one strange day must not count; over
+    the defaults, because a small day has its fixed seconds. Regions that only ran as one operation share the seconds of
+    that, as the defaults would have them do, and the last of them writes what it wrote.
 
     Args:
         graph: as declared: no edge is kept inside Spark yet.
@@ -172,8 +183,13 @@ class _Day:
         for region in self.graph.regions:
             size = self._read_by({region.name}, found)
             known = seen.get(region.name, _Seen(1.0, self.defaults.output_ratio))
-            seconds = self._default_seconds(size) * known.seconds_over_default
-            found[region.name] = Prediction(seconds, size, round(size * known.output_ratio), region.name in seen)
+            found[region.name] = Prediction(
+                seconds=self._default_seconds(size) * known.seconds_over_default,
+                input_bytes=size,
+                output_bytes=round(size * known.output_ratio),
+                from_history=region.name in seen,
+                output_rows=known.predict_rows(size),
+            )
         return found
 
     def seen_alone(self) -> dict[str, _Seen]:
@@ -194,8 +210,8 @@ class _Day:
             others = sum(first[name].seconds for name in group if name in alone)
             share = max(took - others, took / len(group)) / sum(first[name].seconds for name in apart)
             found |= dict.fromkeys(apart, _Seen(share, self.defaults.output_ratio))
-            if (last := group[-1]) in apart and first[last].input_bytes:
-                found[last] = _Seen(share, medians.output_ratio * read / first[last].input_bytes)
+            if (last := group[-1]) in apart and (own := first[last].input_bytes) and read:
+                found[last] = replace(medians.over(own / read), seconds_over_default=share)
         return found
 
     def _groups(self) -> list[tuple[str, ...]]:
@@ -211,6 +227,7 @@ class _Day:
         return _Seen(
             median(each.seconds / self._default_seconds(each.bytes_in) for each in runs),
             median(each.bytes_out / each.bytes_in for each in runs),
+            median(each.rows / each.bytes_in for each in runs),
         )
 
     def _read_by(self, names: Collection[str], found: Mapping[str, Prediction]) -> int:

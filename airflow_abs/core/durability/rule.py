@@ -36,13 +36,25 @@ class ExchangeCosts:
     Args:
         hop_seconds: of Airflow, from the end of a region to the first subtask of the next.
         slot_seconds_per_byte: of one slot, to write and to read a byte of Parquet, less Spark's own shuffle.
+        slot_seconds_per_row: the same for a row, however narrow it is.
     """
 
     hop_seconds: float = 2.5
     slot_seconds_per_byte: float = 20 / 2**30
+    slot_seconds_per_row: float = 0.4e-6
 
-    def seconds(self, size: int, slots: int) -> float:
-        return self.hop_seconds + size * self.slot_seconds_per_byte / slots
+    def seconds(self, size: int, slots: int, rows: int = 0) -> float:
+        """What costs more counts, the bytes or the rows."""
+        return self.hop_seconds + max(self._of_bytes(size), self._of_rows(rows)) / slots
+
+    def is_by_rows(self, size: int, rows: int) -> bool:
+        return self._of_rows(rows) > self._of_bytes(size)
+
+    def _of_bytes(self, size: int) -> float:
+        return size * self.slot_seconds_per_byte
+
+    def _of_rows(self, rows: int) -> float:
+        return rows * self.slot_seconds_per_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +121,7 @@ class _Join:
     reader_seconds: float
     mean_seconds: float
     written_bytes: int
+    written: str
     saved_seconds: float
     asked: bool
 
@@ -128,17 +141,17 @@ class _Join:
         return self.redone_seconds * self.reader_seconds / self.saved_seconds if self.saved_seconds else inf
 
     def describe(self) -> str:
-        size, written = format_bytes(self.written_bytes), _format_seconds(self.saved_seconds)
+        saved = _format_seconds(self.saved_seconds)
         redone, expected = _format_seconds(self.redone_seconds), _format_seconds(self.expected_seconds)
         asked = "durable=False; " if self.asked else ""
         if self.pays:
             return (
-                f"kept inside Spark: {asked}writing {size} would cost {written}; a failure here redoes at most "
+                f"kept inside Spark: {asked}writing {self.written} would cost {saved}; a failure here redoes at most "
                 f"{redone}, expected {expected} a run"
             )
         return (
-            f"durable: writing {size} costs {written}; inside Spark a failure would redo up to {redone}, expected "
-            f"{expected} a run"
+            f"durable: writing {self.written} costs {saved}; inside Spark a failure would redo up to {redone}, "
+            f"expected {expected} a run"
         )
 
 
@@ -210,12 +223,16 @@ class _Joining:
 
     def _written(self, name: str) -> int:
         """Bytes that durable edges of the region hold: it writes once for each way in which it is cut."""
-        cuts = {(edge.producer, edge.partitioning, edge.keys) for edge in self.outputs[name]}
-        return self.predictions[name].output_bytes * len(cuts)
+        return self.predictions[name].output_bytes * self._cuts(name)
+
+    def _cuts(self, name: str) -> int:
+        return len({(edge.producer, edge.partitioning, edge.keys) for edge in self.outputs[name]})
 
     def _join(self, name: str) -> _Join:
         into = self.home[next(iter(self.readers[name]))]
-        written = self._written(name)
+        costs, written = self.conditions.costs, self._written(name)
+        rows = (self.predictions[name].output_rows or 0) * self._cuts(name)
+        of_rows = f" in {rows:,} rows" if costs.is_by_rows(written, rows) else ""
         return _Join(
             name=name,
             into=into,
@@ -223,7 +240,8 @@ class _Joining:
             reader_seconds=self.seconds[into],
             mean_seconds=self.conditions.mean_seconds,
             written_bytes=written,
-            saved_seconds=self.conditions.costs.seconds(written, self.conditions.slots),
+            written=f"{format_bytes(written)}{of_rows}",
+            saved_seconds=costs.seconds(written, self.conditions.slots, rows),
             asked=any(edge.durable is False for edge in self.outputs[name]),
         )
 

@@ -36,7 +36,8 @@ def joined() -> JobGraph:
 
 
 def seen(bytes_in: int, bytes_out: int, seconds: float, *regions: str) -> RegionHistory:
-    return RegionHistory(regions, bytes_in, bytes_out, rows=1, seconds=seconds)
+    """Rows of eight bytes are written."""
+    return RegionHistory(regions, bytes_in, bytes_out, rows=bytes_out // 8, seconds=seconds)
 
 
 def test_without_history_bytes_and_seconds_follow_from_the_sources() -> None:
@@ -54,7 +55,7 @@ def test_earlier_runs_in_which_a_region_ran_alone_say_how_it_is_to_the_defaults(
         tuple(RunHistory(day, (seen(100 * MIB, 10 * MIB, took, "orders"),)) for day, took in enumerate((12, 12, 60)))
     )
     found = predict_job(joined(), {"orders": 200 * MIB}, history, DEFAULTS, slots=2)
-    assert found["orders"] == Prediction(22.0, 200 * MIB, 20 * MIB, from_history=True)
+    assert found["orders"] == Prediction(22.0, 200 * MIB, 20 * MIB, True, output_rows=20 * MIB // 8)
     assert found["joined"] == Prediction(2.0, 20 * MIB, 10 * MIB)
 
 
@@ -71,6 +72,7 @@ def test_regions_that_only_ran_as_one_operation_share_its_seconds() -> None:
     }
     # the last one writes a tenth of what the operation reads; what the others would write nobody knows
     assert [each.output_bytes for each in found.values()] == [100 * MIB, 50 * MIB, 30 * MIB]
+    assert [each.output_rows for each in found.values()] == [None, None, 30 * MIB // 8]
     assert all(each.from_history for each in found.values())
 
 
@@ -78,7 +80,8 @@ def test_a_region_that_also_ran_alone_keeps_what_is_known_of_it() -> None:
     runs = (seen(100 * MIB, 10 * MIB, 18.0, "orders", "customers", "joined"), seen(100 * MIB, MIB, 12.0, "orders"))
     history = JobHistory(tuple(RunHistory(day, (region,)) for day, region in enumerate(runs)))
     found = predict_job(joined(), {"orders": 200 * MIB}, history, DEFAULTS, slots=2)
-    assert found["orders"] == Prediction(22.0, 200 * MIB, 2 * MIB, from_history=True)  # twice 1 + 200 / 20
+    twice = Prediction(22.0, 200 * MIB, 2 * MIB, True, output_rows=2 * MIB // 8)  # twice 1 + 200 / 20
+    assert found["orders"] == twice
     # 3 * 11 = 33 for all: 11 remain for the two others, whose defaults are 1 and 1 + 2 / 20
     assert found["customers"].seconds + found["joined"].seconds == pytest.approx(11.0, rel=0.2)
 
@@ -110,6 +113,7 @@ def test_any_history_gives_a_prediction_of_every_region_above_zero(data: st.Data
     found = predict_job(joined(), sources, JobHistory(tuple(runs)), slots=data.draw(st.integers(1, 64)))
     assert list(found) == ["orders", "customers", "joined"]
     assert all(each.seconds > 0 and each.output_bytes >= 0 for each in found.values())
+    assert all(each.output_rows is None or each.output_rows >= 0 for each in found.values())
 
 
 @pytest.mark.parametrize("name", ["bytes_in", "bytes_out", "rows", "seconds", "machine_failures", "data_failures"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import pairwise
 from math import inf, sqrt
 from typing import Any
@@ -142,6 +142,20 @@ def test_rows_that_are_cut_in_two_ways_are_written_twice() -> None:
     assert "writing 2.0 GiB would cost 22 s" in two
 
 
+def test_narrow_rows_cost_more_than_their_bytes() -> None:
+    # 100 million of 1 GiB: 60 slot seconds instead of 20. a with b: 60 * 60 / 290 = 12.4 s, above 12 s and below 32
+    predictions = {name: Prediction(60.0, GIB, GIB, True, output_rows=100_000_000) for name in "abcd"}
+    conditions = Conditions(290.0, slots=2, local_bytes=1000 * GIB, costs=ExchangeCosts(2.0, 20 / GIB, 0.6e-6))
+    decided = decide_durability(CHAIN, predictions, conditions)
+    assert durable(decided) == "bc"  # both halves: 120 * 120 / 290 = 49.7 s
+    assert decided[0].reason == (
+        "kept inside Spark: writing 1.0 GiB in 100,000,000 rows would cost 32 s; a failure here redoes at most 60 s, "
+        "expected 12 s a run"
+    )
+    wide = {name: replace(each, output_rows=1_000_000) for name, each in predictions.items()}
+    assert decide_durability(CHAIN, wide, conditions) == decide(CHAIN, MINUTES, 290.0)
+
+
 def build_other_keys(graph: JobGraph) -> JobGraph:
     changed = [replace(edge, keys=(edge.consumer,)) if edge.producer == "a" else edge for edge in graph.edges]
     regions = tuple(
@@ -151,11 +165,16 @@ def build_other_keys(graph: JobGraph) -> JobGraph:
     return JobGraph(graph.vertices, tuple(changed), regions)
 
 
+def draw_rows(data: st.DataObject) -> int | None:
+    return data.draw(st.none() | st.integers(0, 1000).map(lambda number: number * 100_000))
+
+
 def draw_day(data: st.DataObject) -> tuple[JobGraph, dict[str, Prediction], Conditions]:
     graph = draw_graph(data)
     numbers = st.integers(0, 1000)
     predictions = {
-        region.name: Prediction(data.draw(numbers) / 8, 0, data.draw(numbers) * 2**20) for region in graph.regions
+        region.name: Prediction(data.draw(numbers) / 8, 0, data.draw(numbers) * 2**20, output_rows=draw_rows(data))
+        for region in graph.regions
     }
     conditions = Conditions(
         mean_seconds=float(data.draw(st.integers(1, 10_000))),
@@ -163,7 +182,11 @@ def draw_day(data: st.DataObject) -> tuple[JobGraph, dict[str, Prediction], Cond
         local_bytes=data.draw(st.integers(1, 16)) * GIB,
         demands=find_declared(graph, DeclaredDemands(ordered=data.draw(st.sets(st.sampled_from("abcdefg"))))),
         settings={region.name: data.draw(st.booleans()) for region in graph.regions},
-        costs=ExchangeCosts(float(data.draw(st.integers(0, 4))), data.draw(st.integers(0, 40)) / GIB),
+        costs=ExchangeCosts(
+            float(data.draw(st.integers(0, 4))),
+            data.draw(st.integers(0, 40)) / GIB,
+            data.draw(st.integers(0, 10)) / 1e7,
+        ),
     )
     return graph, predictions, conditions
 
@@ -183,7 +206,7 @@ def test_more_failures_write_no_fewer_edges(data: st.DataObject) -> None:
 def test_costlier_writes_write_no_more_edges(data: st.DataObject) -> None:
     graph, predictions, conditions = draw_day(data)
     times = data.draw(st.sampled_from([1, 2, 8]))
-    costs = ExchangeCosts(conditions.costs.hop_seconds * times, conditions.costs.slot_seconds_per_byte * times)
+    costs = ExchangeCosts(*(each * times for each in astuple(conditions.costs)))
     costlier = replace(conditions, costs=costs)
     assert written(graph, predictions, costlier) <= written(graph, predictions, conditions)
 
