@@ -186,6 +186,10 @@ class AirflowApi:
             AirflowApiError: a status of 400 or above, with Airflow's explanation.
         """
         answer = self._send(method, path, **options)
+        # Airflow notes on its event loop who asks for a change. On SQLite a request that is writing at that moment can
+        # not go on meanwhile, and both wait until SQLite gives this one up. It has changed nothing.
+        if answer.status_code == 500 and '"Database error"' in answer.text:
+            answer = self._send(method, path, **options)
         if answer.status_code >= 400:
             raise AirflowApiError(f"{method} {path} at {self.url}: status {answer.status_code}: {answer.text[:2000]}")
         return answer.json() if answer.content else None
