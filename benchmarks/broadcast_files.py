@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 
+from airflow_abs.spark.connect.session import open_session
 from benchmarks.exchange import READERS, bench_server, cpu_of
 
 FILES = (1, 2, 8, 32)
@@ -23,8 +24,6 @@ _SCHEMA = "c_custkey BIGINT, c_name STRING, c_mktsegment STRING"
 
 def run(counts: Sequence[int] = FILES, rows: int = ROWS, rounds: int = ROUNDS) -> list[dict[str, float | int]]:
     """CPU seconds of the server by number of files; medians of all rounds, after one that warms the server up."""
-    from airflow_abs.spark.connect.session import open_session
-
     samples: Mapping[int, list[dict[str, float]]] = {count: [] for count in counts}
     with bench_server("2g") as (endpoint, folder, server), open_session(endpoint) as session:
         for number in range(rounds + 1):

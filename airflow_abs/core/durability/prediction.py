@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 
 from airflow_abs.core.checks import check_int, check_number
@@ -123,19 +123,12 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What earlier runs say of a region: seconds over those of the defaults, bytes and rows out over bytes in."""
+    """What earlier runs say of a region: seconds over those of the defaults, bytes out over bytes in, rows over bytes
+    out."""
 
     seconds_over_default: float
     output_ratio: float
-    rows_ratio: float | None = None
-
-    def predict_rows(self, size: int) -> int | None:
-        return None if self.rows_ratio is None else round(size * self.rows_ratio)
-
-    def over(self, share: float) -> _Seen:
-        """The same output, over so much of the bytes in."""
-        rows = None if self.rows_ratio is None else self.rows_ratio / share
-        return replace(self, output_ratio=self.output_ratio / share, rows_ratio=rows)
+    rows_per_byte: float | None = None
 
 
 def predict_job(
@@ -149,9 +142,10 @@ def predict_job(
 
     The rule: of the last 15 runs in which a region ran alone and came to its end, the median of its seconds over what
     the defaults give for the bytes that it read on that day, times what they give for today's bytes; and so with the
-    bytes and the rows that it wrote over the bytes that it read. A median, because one strange day must not count; over
-    the defaults, because a small day has its fixed seconds. Regions that only ran as one operation share the seconds of
-    that, as the defaults would have them do, and the last of them writes what it wrote.
+    bytes that it wrote over those that it read, and its rows over the bytes that it wrote. A median, because one
+    strange day must not count; over the defaults, because a small day has its fixed seconds. Regions that only ran as
+    one operation share the seconds of that, as the defaults would have them do, and the last of them writes what it
+    wrote.
 
     Args:
         graph: as declared: no edge is kept inside Spark yet.
@@ -183,13 +177,9 @@ class _Day:
         for region in self.graph.regions:
             size = self._read_by({region.name}, found)
             known = seen.get(region.name, _Seen(1.0, self.defaults.output_ratio))
-            found[region.name] = Prediction(
-                seconds=self._default_seconds(size) * known.seconds_over_default,
-                input_bytes=size,
-                output_bytes=round(size * known.output_ratio),
-                from_history=region.name in seen,
-                output_rows=known.predict_rows(size),
-            )
+            seconds, written = self._default_seconds(size) * known.seconds_over_default, size * known.output_ratio
+            rows = None if known.rows_per_byte is None else round(written * known.rows_per_byte)
+            found[region.name] = Prediction(seconds, size, round(written), region.name in seen, rows)
         return found
 
     def seen_alone(self) -> dict[str, _Seen]:
@@ -210,8 +200,9 @@ class _Day:
             others = sum(first[name].seconds for name in group if name in alone)
             share = max(took - others, took / len(group)) / sum(first[name].seconds for name in apart)
             found |= dict.fromkeys(apart, _Seen(share, self.defaults.output_ratio))
-            if (last := group[-1]) in apart and (own := first[last].input_bytes) and read:
-                found[last] = replace(medians.over(own / read), seconds_over_default=share)
+            if (last := group[-1]) in apart and first[last].input_bytes:
+                written = medians.output_ratio * read / first[last].input_bytes
+                found[last] = _Seen(share, written, medians.rows_per_byte)
         return found
 
     def _groups(self) -> list[tuple[str, ...]]:
@@ -227,7 +218,7 @@ class _Day:
         return _Seen(
             median(each.seconds / self._default_seconds(each.bytes_in) for each in runs),
             median(each.bytes_out / each.bytes_in for each in runs),
-            median(each.rows / each.bytes_in for each in runs),
+            median(each.rows / max(1, each.bytes_out) for each in runs),
         )
 
     def _read_by(self, names: Collection[str], found: Mapping[str, Prediction]) -> int:

@@ -45,16 +45,10 @@ class ExchangeCosts:
 
     def seconds(self, size: int, slots: int, rows: int = 0) -> float:
         """What costs more counts, the bytes or the rows."""
-        return self.hop_seconds + max(self._of_bytes(size), self._of_rows(rows)) / slots
+        return self.hop_seconds + max(size * self.slot_seconds_per_byte, rows * self.slot_seconds_per_row) / slots
 
     def is_by_rows(self, size: int, rows: int) -> bool:
-        return self._of_rows(rows) > self._of_bytes(size)
-
-    def _of_bytes(self, size: int) -> float:
-        return size * self.slot_seconds_per_byte
-
-    def _of_rows(self, rows: int) -> float:
-        return rows * self.slot_seconds_per_row
+        return rows * self.slot_seconds_per_row > size * self.slot_seconds_per_byte
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +107,10 @@ def decide_durability(
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """The operation `name` becoming a part of the one that reads it, `into`, and what that loses and saves."""
+    """The operation `name` becoming a part of the one that reads it, `into`, and what that loses and saves.
+
+    `written_rows` is 0 unless it is the rows that make the cost.
+    """
 
     name: str
     into: str
@@ -121,7 +118,7 @@ class _Join:
     reader_seconds: float
     mean_seconds: float
     written_bytes: int
-    written: str
+    written_rows: int
     saved_seconds: float
     asked: bool
 
@@ -141,16 +138,17 @@ class _Join:
         return self.redone_seconds * self.reader_seconds / self.saved_seconds if self.saved_seconds else inf
 
     def describe(self) -> str:
-        saved = _format_seconds(self.saved_seconds)
+        of_rows = f" in {self.written_rows:,} rows" if self.written_rows else ""
+        written, saved = f"{format_bytes(self.written_bytes)}{of_rows}", _format_seconds(self.saved_seconds)
         redone, expected = _format_seconds(self.redone_seconds), _format_seconds(self.expected_seconds)
         asked = "durable=False; " if self.asked else ""
         if self.pays:
             return (
-                f"kept inside Spark: {asked}writing {self.written} would cost {saved}; a failure here redoes at most "
+                f"kept inside Spark: {asked}writing {written} would cost {saved}; a failure here redoes at most "
                 f"{redone}, expected {expected} a run"
             )
         return (
-            f"durable: writing {self.written} costs {saved}; inside Spark a failure would redo up to {redone}, "
+            f"durable: writing {written} costs {saved}; inside Spark a failure would redo up to {redone}, "
             f"expected {expected} a run"
         )
 
@@ -232,7 +230,6 @@ class _Joining:
         into = self.home[next(iter(self.readers[name]))]
         costs, written = self.conditions.costs, self._written(name)
         rows = (self.predictions[name].output_rows or 0) * self._cuts(name)
-        of_rows = f" in {rows:,} rows" if costs.is_by_rows(written, rows) else ""
         return _Join(
             name=name,
             into=into,
@@ -240,7 +237,7 @@ class _Joining:
             reader_seconds=self.seconds[into],
             mean_seconds=self.conditions.mean_seconds,
             written_bytes=written,
-            written=f"{format_bytes(written)}{of_rows}",
+            written_rows=rows if costs.is_by_rows(written, rows) else 0,
             saved_seconds=costs.seconds(written, self.conditions.slots, rows),
             asked=any(edge.durable is False for edge in self.outputs[name]),
         )
