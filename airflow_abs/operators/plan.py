@@ -122,7 +122,7 @@ class PlanOperator(JobTask, SkipMixin):
         """What still runs of a run that was cleared: Airflow leaves the triggers of its subtasks alone until those are
         queued again."""
         from airflow_abs.spark.errors import SparkOperationError
-        from airflow_abs.spark.run.release import release_sessions
+        from airflow_abs.spark.run.attempt import release_sessions
 
         try:
             self.log.info("cleared: ended %d Spark session(s)", asyncio.run(release_sessions(endpoint, folder)))

@@ -72,7 +72,7 @@ class ReleaseOperator(JobTask):
         """After failures too: nothing of an ended run may go on in Spark. A server that is gone has nothing to end."""
         from airflow_abs.spark.errors import SparkOperationError
         from airflow_abs.spark.hot_keys.after_run import find_unseen_hot_keys
-        from airflow_abs.spark.run.release import release_sessions
+        from airflow_abs.spark.run.attempt import release_sessions
 
         try:
             endpoint = self.spark_hook(context).find_endpoint()

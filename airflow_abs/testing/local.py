@@ -252,7 +252,7 @@ def _render(task: PlanOperator, value: Any, context: Mapping[str, Any]) -> Any:
 
 def run_to_end(run: JobRun, session: Any) -> LocalRun:
     """Run and commit what is planned; errors as `run_locally`."""
-    from airflow_abs.spark.run.release import release_sessions
+    from airflow_abs.spark.run.attempt import release_sessions
 
     failed = asyncio.run(run.run_regions())
     try:

@@ -20,7 +20,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.session import open_session
-from airflow_abs.spark.run.release import release_sessions
+from airflow_abs.spark.run.attempt import release_sessions
 from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
 from airflow_abs.testing.tables import write_table

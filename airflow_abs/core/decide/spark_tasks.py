@@ -1,12 +1,12 @@
-"""How many Spark tasks a subtask is cut into: what `spark/run/work.py` asks Spark for, and the simulation uses."""
+"""How many Spark tasks a subtask is cut into: what `spark/run/subtask_spec.py` asks for, and the simulation uses."""
 
 from __future__ import annotations
 
 from airflow_abs.core.decide.parallelism import divide_up
 
 _MIB = 2**20
-_IN_MEMORY = 32 * _MIB
-"""Of a source or a shuffle: so much a core with half a GiB sorts without spilling (docs/benchmarks.md)."""
+SORTED_IN_MEMORY = 32 * _MIB
+"""Of a source or a shuffle: so many bytes a core with half a GiB sorts without spilling (docs/benchmarks.md)."""
 _MOST_OF_A_SOURCE = 128 * _MIB  # Spark's own
 _SOURCE_TASKS = 8
 _MOST_SHUFFLE_PARTITIONS = 200  # Spark's own
@@ -20,12 +20,12 @@ def source_task_bytes(size: int, *, sorts: bool = True) -> int:
     """
     if not sorts:
         return _MOST_OF_A_SOURCE
-    return min(max(divide_up(size, _SOURCE_TASKS), _IN_MEMORY), _MOST_OF_A_SOURCE)
+    return min(max(divide_up(size, _SOURCE_TASKS), SORTED_IN_MEMORY), _MOST_OF_A_SOURCE)
 
 
 def shuffle_partitions(size: int) -> int:
     """Partitions of a shuffle inside a subtask that reads `size` bytes."""
-    return min(max(1, divide_up(size, _IN_MEMORY)), _MOST_SHUFFLE_PARTITIONS)
+    return min(max(1, divide_up(size, SORTED_IN_MEMORY)), _MOST_SHUFFLE_PARTITIONS)
 
 
 def runs_on_one_core(parallelism: int, slots: int | None, largest: int) -> bool:

@@ -69,7 +69,7 @@ class RecordedRegion:
         return max(start + seconds for start, seconds in zip(self.starts, self.seconds, strict=True))
 
     def spread(self, decision: RegionDecision, slots: int) -> Spread:
-        """How wide its subtasks run, as `spark/run/work.py` asks Spark for it."""
+        """How wide its subtasks run, as `spark/run/subtask_spec.py` asks Spark for it."""
         own = divide_up(slots, decision.parallelism)
         alone = runs_on_one_core(decision.parallelism, slots, decision.largest_bytes)
         reads_source = bool(self.sources)

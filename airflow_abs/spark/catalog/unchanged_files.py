@@ -20,7 +20,7 @@ from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import InputLostError, SourceChangedError
 from airflow_abs.spark.relations import read_files, sql_expression
 from airflow_abs.spark.run.attempt import SubtaskAttempt
-from airflow_abs.spark.run.work import SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 from airflow_abs.spark.source_files import escape_path
 
 _ADVICE = (

@@ -13,7 +13,7 @@ from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.operations import derive_id
 from airflow_abs.spark.hot_keys.search import HotSearch, search_hot_key
 from airflow_abs.spark.run.attempt import SubtaskAttempt
-from airflow_abs.spark.run.work import SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 
 _END_SECONDS = 1.0
 

@@ -13,7 +13,7 @@ from airflow_abs.exchange.records.manifest import Manifest, ResultFile, read_man
 from airflow_abs.exchange.records.manifest_index import FEW, ManifestIndex, read_index
 from airflow_abs.exchange.results.lost_files import GONE, find_lost_files
 from airflow_abs.exchange.storage.locations import locate
-from airflow_abs.spark.run.work import Inputs, SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec
 
 _READ_THREADS = 16
 

@@ -32,7 +32,7 @@ from airflow_abs.spark.run.claims import ClaimLedger, claim_lost
 from airflow_abs.spark.run.execution import ProgressListener
 from airflow_abs.spark.run.inputs import InputCheck, LostResults
 from airflow_abs.spark.run.rounds import ROUNDS, run_rounds
-from airflow_abs.spark.run.work import Inputs, SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec
 
 log = logging.getLogger(__name__)
 

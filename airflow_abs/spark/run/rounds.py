@@ -31,7 +31,8 @@ from airflow_abs.spark.errors import InputLostError, SparkOperationError
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
 from airflow_abs.spark.run.execution import AttemptExecution, ProgressListener
 from airflow_abs.spark.run.inputs import InputCheck, files_read, still_whole
-from airflow_abs.spark.run.work import AttemptWork, Inputs, SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec
+from airflow_abs.spark.run.work import AttemptWork
 
 # Input that is lost again and again is no accident any more.
 ROUNDS = 4

@@ -43,7 +43,7 @@ from airflow_abs.spark.run.execution import ProgressListener
 from airflow_abs.spark.run.pieces import keeps_steps, why_it_stays_whole
 from airflow_abs.spark.run.recovery import Recovery
 from airflow_abs.spark.run.rounds import Written, number_to_start, run_rounds
-from airflow_abs.spark.run.work import SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 
 __all__ = ["ProgressListener", "SubtaskAttempt", "find_committed", "interrupt_subtask", "run_subtask"]
 

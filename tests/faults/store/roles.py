@@ -41,7 +41,7 @@ from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic, write_json
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.inputs import InputCheck, LostResults, files_read, still_whole
-from airflow_abs.spark.run.work import SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 
 PRODUCERS, CONSUMERS, SUBPARTITIONS = 6, 3, 12  # more producers than are asked one by one
 LEASE_SECONDS = 3.0

@@ -25,7 +25,7 @@ from airflow_abs.spark.hot_keys import after_run
 from airflow_abs.spark.hot_keys.after_run import find_unseen_hot_keys
 from airflow_abs.spark.hot_keys.beside_subtask import searching_hot_key
 from airflow_abs.spark.run.attempt import SubtaskAttempt
-from airflow_abs.spark.run.work import SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 from tests.job_runner import JobRun, plan_run
 
 if TYPE_CHECKING:

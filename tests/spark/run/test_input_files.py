@@ -9,7 +9,7 @@ import pytest
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.exchange.errors import StaleManifestError
 from airflow_abs.spark.run.inputs import InputCheck, files_read
-from airflow_abs.spark.run.work import Inputs, SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec
 from tests.recorded_runs import RecordedRun, copied_run
 
 

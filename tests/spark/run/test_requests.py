@@ -19,7 +19,7 @@ from airflow_abs.exchange.results.lost_files import tail_checksum
 from airflow_abs.exchange.storage.whole_files import encode_json, write_json
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.inputs import InputCheck, files_read, still_whole
-from airflow_abs.spark.run.work import SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun
 from tests.s3_server import S3Server
 

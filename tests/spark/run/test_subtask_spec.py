@@ -9,7 +9,7 @@ import pytest
 
 from airflow_abs.core.durability.row_order import choose_row_order
 from airflow_abs.spark.connect.operations import EVERY_SESSION
-from airflow_abs.spark.run.work import SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 from tests.recorded_runs import revenue_run
 
 
@@ -35,6 +35,18 @@ def test_a_session_has_the_settings_of_every_session_unless_the_vertex_has_its_o
     for region in (planned, replace(planned, spark_conf={listing: "64"})):
         spec = SubtaskSpec(run.folder, run.plan, region, run.slice_of("orders", 0))
         assert (EVERY_SESSION | region.spark_conf).items() <= spec.settings().items()
+
+
+def test_what_spark_puts_together_of_a_shuffle_sorts_in_memory_unless_the_vertex_says_otherwise(tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.decide("orders")
+    advisory = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+    planned = run.plan.region("orders")
+    told = [
+        SubtaskSpec(run.folder, run.plan, region, run.slice_of("orders", 0)).settings()[advisory]
+        for region in (planned, replace(planned, spark_conf={advisory: "64MB"}))
+    ]
+    assert told == [str(32 * 1024 * 1024), "64MB"]
 
 
 @pytest.mark.parametrize(("readers", "megabytes"), [(None, 32), (7, 32), (6, 128)])
