@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from airflow_abs import DeltaTable, Files, IcebergTable
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.run.release import release_sessions
+from airflow_abs.spark.run.attempt import release_sessions
 from airflow_abs.spark.server.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from airflow_abs.testing.table_contract import planned_tables
