@@ -32,7 +32,7 @@ from airflow_abs.spark.server.embedded_state import (
     write_private,
 )
 from airflow_abs.spark.server.free_ports import choose_free_ports
-from airflow_abs.spark.server.java import find_java_home
+from airflow_abs.spark.server.java import choose_heap, find_java_home, read_memory
 from airflow_abs.spark.server.parent_death import end_with_parent
 from airflow_abs.spark.server.whole_spark import find_spark_home, spark_submit
 
@@ -65,10 +65,11 @@ def spark_properties(
 ) -> dict[str, str]:
     """Everything that the server is started with. What keeps it on loopback and private cannot be overruled."""
     work = folder.path / "work"
+    cores = settings.cores or os.cpu_count() or 1
     suggested = {
         "spark.master": f"local[{settings.cores or '*'}]",
         "spark.app.name": "airflow-abs embedded Spark",
-        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.memory": settings.driver_memory or choose_heap(cores, read_memory()),
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{folder.path}/conf/log4j2.properties",
         "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {java_option}".rstrip(),
         "spark.ui.enabled": str(settings.ui).lower(),

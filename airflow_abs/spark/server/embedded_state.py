@@ -39,14 +39,15 @@ class EmbeddedSparkError(RuntimeError):
 class EmbeddedSettings:
     """How to run the embedded server. Whoever starts it decides; who finds it running takes it as it is.
 
-    `cores` 0 means all of the host. `idle_seconds` without a lease renewed and without an open connection end it.
+    `cores` 0 means all of the host; without `driver_memory` the heap follows the cores (`choose_heap`).
+    `idle_seconds` without a lease renewed and without an open connection end it.
     After `stop_timeout` seconds of ending it is killed.
     `ui` serves Spark's own pages and REST API on loopback, to every user of the host.
     `conf` are further Spark settings; they cannot move the server off loopback or take its token away.
     """
 
     cores: int = 0
-    driver_memory: str = "2g"
+    driver_memory: str = ""
     idle_seconds: float = 900.0
     start_timeout: float = 120.0
     ui: bool = False

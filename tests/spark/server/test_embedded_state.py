@@ -136,6 +136,15 @@ def test_what_keeps_it_private_cannot_be_overruled() -> None:
     assert found["spark.sql.session.timeZone"] == "UTC"
 
 
+def test_its_heap_follows_its_cores_unless_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_abs.spark.server.embedded_keeper.read_memory", lambda: 64 * 2**30)
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    where = StateFolder(Path("/s")), ServerState(1234, "t0", 0, 0.0)
+    settings = (EmbeddedSettings(), EmbeddedSettings(cores=8), EmbeddedSettings(driver_memory="3g"))
+    heaps = [spark_properties(each, *where)["spark.driver.memory"] for each in settings]
+    assert heaps == ["13953m", "7126m", "3g"]
+
+
 def test_other_sparks_settings_and_airflows_secrets_do_not_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         "SPARK_LOCAL_DIRS",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.spark.server.java import JavaMissingError, find_java_home
+from airflow_abs.spark.server.java import JavaMissingError, choose_heap, find_java_home, read_memory
 
 FITTING = "echo java.base@{version}; echo jdk.incubator.vector@{version}"
 
@@ -64,3 +64,22 @@ def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_this_host_has_one() -> None:
     assert (find_java_home() / "bin" / "java").is_file()
+
+
+@pytest.mark.parametrize(
+    ("cores", "gib", "expected"),
+    [(1, 24, "2048m"), (2, 24, "2048m"), (8, 24, "7126m"), (64, 24, "12288m"), (4, 6, "3072m"), (8, 2, "2048m")],
+)
+def test_the_heap_follows_the_cores_up_to_half_of_the_memory(cores: int, gib: int, expected: str) -> None:
+    assert choose_heap(cores, gib * 2**30) == expected
+
+
+def test_the_memory_is_the_containers_if_that_has_a_limit(tmp_path: Path) -> None:
+    unlimited, limited, none = tmp_path / "memory.max", tmp_path / "memory.limit_in_bytes", tmp_path / "none"
+    unlimited.write_text("max\n")
+    host = read_memory([unlimited, none])
+    assert host > 2**30
+    limited.write_text(f"{2**30}\n")
+    assert read_memory([unlimited, limited, none]) == 2**30
+    limited.write_text("9223372036854771712\n")  # what version 1 of control groups says without a limit
+    assert read_memory([limited]) == host
