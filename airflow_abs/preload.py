@@ -45,7 +45,6 @@ OF_TASKS = (
     "airflow_abs.spark.hot_keys.after_run",
     "airflow_abs.spark.planning",
     "airflow_abs.spark.run.progress",
-    "airflow_abs.spark.run.attempt",
     "airflow_abs.spark.run.subtask",
     "airflow_abs.spark.server.application",
     "airflow_abs.spark.server.embedded",

@@ -105,7 +105,7 @@ class SubtaskSpec:
             cut["spark.sql.maxSinglePartitionBytes"] = "1t"
         return cut | {
             "spark.sql.shuffle.partitions": str(max(shuffle_partitions(largest), slots or 1)),
-            # Spark would put together twice as much again, and spill what it sorts.
+            # Spark would put partitions together up to 64 MB, and spill when it sorts that much.
             "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(SORTED_IN_MEMORY),
             **EVERY_SESSION,
             "spark.scheduler.pool": derive_id(self.folder.dag_id, self.folder.run_id),
