@@ -23,8 +23,7 @@ from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import release_session
 from airflow_abs.spark.connect.session import open_session
-from airflow_abs.spark.run.attempt import interrupt_attempt
-from airflow_abs.spark.run.attempt import list_attempts
+from airflow_abs.spark.run.attempt import interrupt_attempt, list_attempts
 from benchmarks.cpu_time import read_processes
 from benchmarks.slices import SLICES, slice_session
 from benchmarks.whole import connected_session
