@@ -132,7 +132,7 @@ def order_rows(today: DaysGraph, results: Mapping[JobEdge, str]) -> dict[str, Ro
 def _most_bytes(graph: JobGraph, sizes: Mapping[str, int], history: JobHistory) -> DaysBytes:
     """As predicted; of a region of which nothing is known, that it writes as much as it reads."""
     predicted = predict_job(graph, sizes, history, PredictionDefaults(output_ratio=1.0))
-    outputs = {vertex.name: predicted[graph.region_of(vertex.name).name].output_bytes for vertex in graph.vertices}
+    outputs = {vertex.name: predicted[graph.region_of(vertex.name).name].result_bytes for vertex in graph.vertices}
     return DaysBytes(outputs, sizes)
 
 

@@ -97,7 +97,7 @@ def find_demands(graph: JobGraph, declared: DeclaredDemands, day: DaysDemands) -
         if day.min_parallelism > 1:
             found.setdefault(region.name, f"min_parallelism {day.min_parallelism} asks for more than one subtask")
         for edge in _outputs(graph, region):
-            size = day.predictions[region.name].output_bytes
+            size = day.predictions[region.name].result_bytes
             if edge.consumer in declared.joins and edge.partitioning is Partitioning.HASH and size > day.target_bytes:
                 found.setdefault(
                     region.name,

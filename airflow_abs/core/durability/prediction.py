@@ -8,7 +8,7 @@ from statistics import median
 
 from airflow_abs.core.checks import check_int, check_number
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.graph.job_graph import JobGraph, Region
 
 _MIB = 2**20
 _RECENT = 15
@@ -111,14 +111,23 @@ DEFAULTS = PredictionDefaults()
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a region will take if it has all `slots` for itself, and how much it will write; of rows only earlier runs
-    say how many."""
+    """What a region will take if it has all `slots` for itself, and how much it will write.
+
+    `output_bytes` are those of all `results`: one for each way in which rows are cut for readers, each with the same
+    `output_rows`, of which only earlier runs say how many.
+    """
 
     seconds: float
     input_bytes: int
     output_bytes: int
     from_history: bool = False
     output_rows: int | None = None
+    results: int = 1
+
+    @property
+    def result_bytes(self) -> int:
+        """Of one result: what a reader reads."""
+        return self.output_bytes // self.results
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +185,17 @@ class _Day:
         found: dict[str, Prediction] = {}
         for region in self.graph.regions:
             size = self._read_by({region.name}, found)
-            known = seen.get(region.name, _Seen(1.0, self.defaults.output_ratio))
+            results = self._results_of(region)
+            known = seen.get(region.name, _Seen(1.0, self.defaults.output_ratio * results))
             seconds, written = self._default_seconds(size) * known.seconds_over_default, size * known.output_ratio
             rows = None if known.rows_per_byte is None else round(written * known.rows_per_byte)
-            found[region.name] = Prediction(seconds, size, round(written), region.name in seen, rows)
+            found[region.name] = Prediction(seconds, size, round(written), region.name in seen, rows, results)
         return found
+
+    def _results_of(self, region: Region) -> int:
+        edges = [edge for vertex in region.vertices for edge in self.graph.outputs_of(vertex)]
+        cuts = {(edge.producer, edge.partitioning, edge.keys) for edge in edges if self.graph.crosses_regions(edge)}
+        return max(1, len(cuts))
 
     def seen_alone(self) -> dict[str, _Seen]:
         names = [region.name for region in self.graph.regions]
@@ -199,7 +214,7 @@ class _Day:
             took = medians.seconds_over_default * self._default_seconds(read)
             others = sum(first[name].seconds for name in group if name in alone)
             share = max(took - others, took / len(group)) / sum(first[name].seconds for name in apart)
-            found |= dict.fromkeys(apart, _Seen(share, self.defaults.output_ratio))
+            found |= {name: _Seen(share, self.defaults.output_ratio * first[name].results) for name in apart}
             if (last := group[-1]) in apart and first[last].input_bytes:
                 written = medians.output_ratio * read / first[last].input_bytes
                 found[last] = _Seen(share, written, medians.rows_per_byte)
@@ -226,7 +241,7 @@ class _Day:
         regions = [region for region in self.graph.regions if region.name in names]
         sources = sum(self.source_bytes.get(vertex, 0) for region in regions for vertex in region.vertices)
         before = {producer.name for region in regions for producer in self.graph.producer_regions(region)}
-        return sources + sum(found[name].output_bytes for name in before - set(names))
+        return sources + sum(found[name].result_bytes for name in before - set(names))
 
     def _default_seconds(self, size: int) -> float:
         return self.defaults.fixed_seconds + size / (self.defaults.bytes_per_second * self.slots)

@@ -211,7 +211,9 @@ class _Joining:
             return (
                 f"the Airflow arguments or the spark_conf of {name} are not those of {into}, or for one of them alone"
             )
-        held = (self.inner_bytes[name] + self._written(name) + self.inner_bytes[into]) * _ROWS_OVER_FILES
+        held = (
+            self.inner_bytes[name] + self.predictions[name].output_bytes + self.inner_bytes[into]
+        ) * _ROWS_OVER_FILES
         if held > self.conditions.local_bytes:
             return (
                 f"one operation with {into} would hold {format_bytes(held)} in memory and on local disks, above "
@@ -219,17 +221,10 @@ class _Joining:
             )
         return None
 
-    def _written(self, name: str) -> int:
-        """Bytes that durable edges of the region hold: it writes once for each way in which it is cut."""
-        return self.predictions[name].output_bytes * self._cuts(name)
-
-    def _cuts(self, name: str) -> int:
-        return len({(edge.producer, edge.partitioning, edge.keys) for edge in self.outputs[name]})
-
     def _join(self, name: str) -> _Join:
         into = self.home[next(iter(self.readers[name]))]
-        costs, written = self.conditions.costs, self._written(name)
-        rows = (self.predictions[name].output_rows or 0) * self._cuts(name)
+        costs, predicted = self.conditions.costs, self.predictions[name]
+        written, rows = predicted.output_bytes, (predicted.output_rows or 0) * predicted.results
         return _Join(
             name=name,
             into=into,

@@ -86,6 +86,42 @@ def test_a_region_that_also_ran_alone_keeps_what_is_known_of_it() -> None:
     assert found["customers"].seconds + found["joined"].seconds == pytest.approx(11.0, rel=0.2)
 
 
+def read_twice(*keys: str) -> JobGraph:
+    """`orders` has a reader by each key."""
+    return build_job_graph(
+        [JobVertex("orders", has_source=True), *(JobVertex(f"by_{number}") for number, _ in enumerate(keys))],
+        [
+            JobEdge("orders", f"by_{number}", "orders", Partitioning.HASH, (key,), durable=True)
+            for number, key in enumerate(keys)
+        ],
+        8,
+    )
+
+
+def test_a_region_writes_a_result_for_each_way_in_which_it_is_cut_and_each_is_read_alone() -> None:
+    same, other = (
+        predict_job(read_twice("customer", key), {"orders": 200 * MIB}, defaults=DEFAULTS)
+        for key in ("customer", "region")
+    )
+    assert [(each["orders"].output_bytes, each["orders"].results) for each in (same, other)] == [
+        (100 * MIB, 1),
+        (200 * MIB, 2),
+    ]
+    assert [each["by_1"].input_bytes for each in (same, other)] == [100 * MIB] * 2
+
+
+def test_what_earlier_runs_wrote_is_of_all_results() -> None:
+    # both results together: 40 MiB of five million rows each
+    history = JobHistory((RunHistory(0.0, (RegionHistory(("orders",), 100 * MIB, 40 * MIB, 5_000_000, 12.0),)),))
+    found = predict_job(read_twice("customer", "region"), {"orders": 100 * MIB}, history, DEFAULTS)
+    assert (found["orders"].output_bytes, found["orders"].output_rows) == (40 * MIB, 5_000_000)
+    assert [found[name].input_bytes for name in ("by_0", "by_1")] == [20 * MIB] * 2
+    group = ("orders", "by_0", "by_1")
+    joined = JobHistory((RunHistory(0.0, (seen(100 * MIB, MIB, 12.0, *group),)),))
+    alone = predict_job(read_twice("customer", "region"), {"orders": 100 * MIB}, joined, DEFAULTS)
+    assert (alone["orders"].output_bytes, alone["by_0"].input_bytes) == (100 * MIB, 50 * MIB)
+
+
 def test_what_did_not_come_to_its_end_says_nothing() -> None:
     broken = [
         replace(seen(100 * MIB, MIB, 60.0, "orders"), is_whole=False),

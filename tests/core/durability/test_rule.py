@@ -134,14 +134,6 @@ def test_what_the_author_says_of_an_edge_comes_before_the_rule() -> None:
     assert durable(decide(graph_of("a>b b>c c>d", durable="ab"), MINUTES, inf)) == "ab"
 
 
-def test_rows_that_are_cut_in_two_ways_are_written_twice() -> None:
-    graph = graph_of("a>b a>c b>d c>d")
-    twice = build_other_keys(graph)
-    one, two = (decide(each, MINUTES, 86_400.0)[0].reason for each in (graph, twice))
-    assert "writing 1.0 GiB would cost 12 s" in one
-    assert "writing 2.0 GiB would cost 22 s" in two
-
-
 def test_narrow_rows_cost_more_than_their_bytes() -> None:
     # 100 million of 1 GiB: 60 slot seconds instead of 20. a with b: 60 * 60 / 290 = 12.4 s, above 12 s and below 32
     predictions = {name: Prediction(60.0, GIB, GIB, True, output_rows=100_000_000) for name in "abcd"}
@@ -152,17 +144,10 @@ def test_narrow_rows_cost_more_than_their_bytes() -> None:
         "kept inside Spark: writing 1.0 GiB in 100,000,000 rows would cost 32 s; a failure here redoes at most 60 s, "
         "expected 12 s a run"
     )
+    in_two_results = {name: replace(each, output_rows=50_000_000, results=2) for name, each in predictions.items()}
+    assert decide_durability(CHAIN, in_two_results, conditions) == decided
     wide = {name: replace(each, output_rows=1_000_000) for name, each in predictions.items()}
     assert decide_durability(CHAIN, wide, conditions) == decide(CHAIN, MINUTES, 290.0)
-
-
-def build_other_keys(graph: JobGraph) -> JobGraph:
-    changed = [replace(edge, keys=(edge.consumer,)) if edge.producer == "a" else edge for edge in graph.edges]
-    regions = tuple(
-        replace(region, inputs=tuple(edge for edge in changed if edge.consumer in region.vertices))
-        for region in graph.regions
-    )
-    return JobGraph(graph.vertices, tuple(changed), regions)
 
 
 def draw_rows(data: st.DataObject) -> int | None:
