@@ -1,13 +1,16 @@
 """End with the parent process, however that ends: Linux sends a signal at its death.
 
-Also a program: `python parent_death.py <pid of the parent> program arguments...` asks for SIGTERM, then becomes the
-program (same process id). It is run by path and imports nothing of the package, so that it costs no import of it.
+Also a program: `python parent_death.py <pid of the parent> <seconds> program arguments...` asks for SIGTERM, then
+becomes the program (same process id), which must lead a process group. What is left of that group so many seconds after
+the parent's death is killed: Airflow's scheduler now and then waits for ever for one of its workers when it gets one
+signal. It is run by path and imports nothing of the package, so that it costs no import of it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -35,10 +38,23 @@ def end_with_parent(parent: int, number: signal.Signals) -> Callable[[], None]:
     return in_child
 
 
-def _become(parent: int, command: Sequence[str]) -> None:
+def _become(parent: int, seconds: float, command: Sequence[str]) -> None:
     end_with_parent(parent, signal.SIGTERM)()
+    _start_watcher(parent, seconds)
     os.execvpe(command[0], list(command), os.environ)  # noqa: S606 -- no shell is the point
 
 
+def _start_watcher(parent: int, seconds: float) -> None:
+    """Fork what kills this process' group `seconds` after `parent` has died, and ends with this process before that."""
+    ours, parents = os.pidfd_open(os.getpid()), os.pidfd_open(parent)  # closed by exec; readable at the process' end
+    if os.fork():
+        return
+    ended, _, _ = select.select([ours, parents], [], [])
+    if parents in ended:
+        select.select([ours], [], [], seconds)
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    _become(int(sys.argv[1]), sys.argv[2:])
+    _become(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:])

@@ -34,7 +34,7 @@ def test_a_child_gets_the_signal_that_it_asked_for_when_its_parent_is_killed() -
 
 def test_a_child_of_a_parent_that_is_dead_already_ends_at_once() -> None:
     alive = subprocess.run(
-        [sys.executable, "-S", "-E", parent_death.__file__, str(os.getppid()), "/bin/echo", "alive"],
+        [sys.executable, "-S", "-E", parent_death.__file__, str(os.getppid()), "1", "/bin/echo", "alive"],
         capture_output=True,
         check=False,
         timeout=SECONDS,
@@ -45,12 +45,29 @@ def test_a_child_of_a_parent_that_is_dead_already_ends_at_once() -> None:
 def test_the_program_keeps_its_process_id_its_arguments_and_its_environment() -> None:
     command = ["/bin/sh", "-c", 'echo $$ "$1" $WORD', "sh", "two words"]
     with subprocess.Popen(
-        [sys.executable, "-S", "-E", parent_death.__file__, str(os.getpid()), *command],
+        [sys.executable, "-S", "-E", parent_death.__file__, str(os.getpid()), "1", *command],
         stdout=subprocess.PIPE,
         env={"WORD": "hello"},
         text=True,
     ) as process:
         assert process.communicate(timeout=SECONDS)[0] == f"{process.pid} two words hello\n"
+
+
+def test_what_ignores_sigterm_is_killed_with_its_group_after_its_time() -> None:
+    stubborn = "trap '' TERM; sleep 1000 & echo $$ $!; wait"
+    program = [sys.executable, "-S", "-E", parent_death.__file__]
+    starts = f"""
+import os, signal, subprocess
+subprocess.Popen([*{program!r}, str(os.getpid()), "0.5", "/bin/sh", "-c", {stubborn!r}], start_new_session=True)
+signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", starts], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        group = [os.pidfd_open(int(pid)) for pid in parent.stdout.readline().split()]
+        parent.kill()
+        for each in group:
+            assert select.select([each], [], [], SECONDS)[0], "one of the group lives on"
+            os.close(each)
 
 
 def test_a_refusal_of_linux_is_an_error() -> None:
