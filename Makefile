@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo prepare test test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare test test-rest test-all check coverage test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -18,9 +18,29 @@ help: ## this list
 demo: $(READY) java ## a small day, a big one with a killed worker, and a mistake, on a real Airflow and Spark (DEMO_ARGS="--keep")
 	@$(BIN)/airflow-abs demo $(DEMO_ARGS)
 
-test: host lint types imports ## everything that must hold: lint, types, layers, all tests (TEST_ARGS="-x")
-	@$(BIN)/airflow-abs server prepare || echo "the tests go on without it, and take longer"
-	$(BIN)/pytest -n 2 --durations=20 $(TEST_ARGS)
+# What `make test` runs: every test that needs neither Spark nor services, and of the others those marked `sample`.
+SAMPLE := sample or not (spark or services or cluster)
+
+test: host ## a sample of every promise on real Airflow and Spark: under ten minutes, environment included (TEST_ARGS="-x")
+	$(BIN)/pytest -n 2 --durations=10 -m "$(SAMPLE)" $(TEST_ARGS)
+
+test-rest: host prepare ## every test that `make test` leaves out
+	$(BIN)/pytest -n 2 --durations=20 -m "not ($(SAMPLE))" $(TEST_ARGS)
+
+test-all: test test-rest check ## everything that a release must pass: half an hour
+
+check: lint types imports ## lint, types and import layers
+
+# Two runs under coverage, twice as slow; what a test kills does not report its lines.
+coverage: host prepare ## lines that the tests cover, and the share that `make test` covers of them (an hour)
+	@rm -rf build/coverage && mkdir -p build/coverage
+	-$(BIN)/coverage run --data-file=$(CURDIR)/build/coverage/sample -m pytest -n 2 -m "$(SAMPLE)"
+	-$(BIN)/coverage run --data-file=$(CURDIR)/build/coverage/rest -m pytest -n 2 -m "not ($(SAMPLE))"
+	@cd build/coverage && $(CURDIR)/$(BIN)/coverage combine -q --keep --data-file=.sample sample.* \
+		&& $(CURDIR)/$(BIN)/coverage combine -q --keep --data-file=.all sample.* rest.*
+	@sample=$$($(BIN)/coverage report --data-file=build/coverage/.sample --format=total --precision=2); \
+		all=$$($(BIN)/coverage report --data-file=build/coverage/.all --format=total --precision=2); \
+		awk -v sample=$$sample -v all=$$all 'BEGIN { printf "make test covers %s %% of all lines, make test-all %s %%: a share of %.1f %%\n", sample, all, 100 * sample / all }'
 
 test-fast: $(READY) ## the tests that need neither Spark, services, a browser nor seconds of their own: about a minute
 	$(BIN)/pytest -m "not spark and not services and not browser and not cluster and not slow" $(TEST_ARGS)
@@ -135,5 +155,8 @@ java: $(READY)
 prepare: $(READY) java ## store the classes of Spark's server: each start of one costs half the CPU (the tests start dozens)
 	@$(BIN)/airflow-abs server prepare
 
-host: $(READY) ## what the tests need of this host: install it where that is allowed, else name it
+# Packages of the host are installed while the environment is made.
+host: ## what the tests need of this host: install it where that is allowed, else name it
+	@$(PYTHON) -m testbed.host --install >/dev/null 2>&1 & installing=$$!; \
+		$(MAKE) -s --no-print-directory $(READY); made=$$?; wait $$installing; exit $$made
 	@$(BIN)/python -m testbed.host --install

@@ -19,10 +19,6 @@ from airflow_abs.core.graph.regions import compute_strong_components, group_memb
 ROOT = Path(__file__).parents[1]
 PACKAGE = "airflow_abs"
 NOT_YET_USED = f"{PACKAGE}.core.not_yet_used"
-MOST_FILES = 12
-"""In one folder; `__init__.py` says no more than what the folder is."""
-MOST_LINES = 300
-"""Of one module, tests too."""
 
 
 @cache
@@ -139,27 +135,6 @@ def test_no_imports_go_in_circles() -> None:
     groups = group_members(compute_strong_components([[number[target] for target in imported[name]] for name in names]))
     circles = {frozenset(names[index] for index in group) for group in groups if len(group) > 1}
     assert circles == set()
-
-
-def test_no_folder_holds_more_than_twelve_files() -> None:
-    folders = {
-        path.parent for path in (ROOT / PACKAGE).rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    }
-    counts = {
-        str(folder.relative_to(ROOT)): sum(path.is_file() and path.name != "__init__.py" for path in folder.iterdir())
-        for folder in folders
-    }
-    assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
-
-
-def test_no_module_is_longer_than_three_hundred_lines() -> None:
-    folders = (PACKAGE, "testbed", "benchmarks", "dags", "tests")
-    lengths = {
-        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
-        for folder in folders
-        for path in (ROOT / folder).rglob("*.py")
-    }
-    assert {path: length for path, length in lengths.items() if length > MOST_LINES} == {}
 
 
 def test_reading_imports_sees_those_in_functions_and_not_those_for_type_checkers() -> None:

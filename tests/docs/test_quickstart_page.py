@@ -41,6 +41,7 @@ def job_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any
     return lambda code: declared_job(code.replace("/tmp/quickstart", str(folder)), "revenue", monkeypatch)
 
 
+@pytest.mark.sample
 def test_its_job_gives_the_revenue_of_each_region(
     job_of: Callable[[str], Any], connect_server: ConnectEndpoint, folder: Path
 ) -> None:
@@ -54,6 +55,7 @@ def test_its_job_gives_the_revenue_of_each_region(
     assert len(run["enriched"].decision.subtasks) == 3
 
 
+@pytest.mark.sample
 def test_the_mistake_that_it_proposes_is_refused_with_what_to_write(
     job_of: Callable[[str], Any], connect_server: ConnectEndpoint
 ) -> None:

@@ -31,6 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("dag_file", DAG_FILES, ids=["taskflow", "operators"])
 def test_a_dag_of_the_readme_gives_the_revenue_of_each_region(
     dag_file: str, connect_server: ConnectEndpoint, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -41,6 +41,7 @@ def attempts(run: JobRun, region: str) -> list[int]:
     return [manifest.attempt for manifest in read_manifests(run.folder, region, len(run.reports[region]))]
 
 
+@pytest.mark.sample
 def test_a_cleared_subtask_runs_again_alone(connect_server: ConnectEndpoint, lake: Path, tmp_path: Path) -> None:
     run = finished(connect_server, lake, tmp_path)
     run_try(run, "enriched", 2, index=1)

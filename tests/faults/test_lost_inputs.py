@@ -72,6 +72,7 @@ def test_exactly_the_subtask_whose_file_was_lost_runs_again(
     assert sorted(path.name for path in written) == ["attempt-1", "attempt-1001"]
 
 
+@pytest.mark.sample
 def test_a_manifest_that_is_lost_is_written_again_with_its_data(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_file_that_goes_while_it_is_read_is_noticed(
     assert attempts(run, "enriched")[0] == 1001
 
 
+@pytest.mark.sample
 def test_a_producer_that_is_not_deterministic_fails_the_reader_instead(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
@@ -181,6 +183,7 @@ async def _run_decided(run: JobRun, region: str) -> None:
         await run_subtask(connection, run.folder, SubtaskAttempt(region, 0, 1, digest))
 
 
+@pytest.mark.sample
 def test_the_claim_of_a_reader_that_vanished_is_taken_over(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:

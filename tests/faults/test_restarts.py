@@ -23,6 +23,7 @@ from airflow_abs.spark.run.execution import AttemptExecution
 from airflow_abs.spark.run.subtask import SubtaskAttempt, interrupt_subtask, run_subtask
 from tests.faults.pipeline import answer, make_lake, output, plan_revenue
 from tests.job_runner import JobRun
+from tests.waiting import SECONDS
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -48,22 +49,37 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Operation]:
     return sent
 
 
-def run_try(run: JobRun, region: str, number: int, index: int = 0, stop_after: float | None = None) -> Any:
-    """One of Airflow's tries, ended from outside after some seconds as by a kill."""
-    digest = read_decision(run.folder, region).digest
+def run_try(run: JobRun, region: str, number: int, index: int = 0) -> Any:
+    """One of Airflow's tries."""
+    attempt = SubtaskAttempt(region, index, number, read_decision(run.folder, region).digest)
 
-    async def attempt() -> Any:
-        async with open_connection(run.endpoint) as connection, asyncio.timeout(stop_after):
-            return await run_subtask(connection, run.folder, SubtaskAttempt(region, index, number, digest))
+    async def run_it() -> Any:
+        async with open_connection(run.endpoint) as connection:
+            return await run_subtask(connection, run.folder, attempt)
 
-    return asyncio.run(attempt())
+    return asyncio.run(run_it())
+
+
+def run_try_until_killed(run: JobRun, region: str, number: int) -> None:
+    """A try that ends as by a kill as soon as Spark says that its operation runs."""
+    attempt = SubtaskAttempt(region, 0, number, read_decision(run.folder, region).digest)
+
+    async def run_it() -> None:
+        async with open_connection(run.endpoint) as connection, asyncio.timeout(SECONDS):
+            trying: asyncio.Task[Any] = asyncio.create_task(
+                run_subtask(connection, run.folder, attempt, on_progress=lambda *_progress: trying.cancel())
+            )
+            with pytest.raises(asyncio.CancelledError):
+                await trying
+
+    asyncio.run(run_it())
 
 
 def slowly(enriched: Any) -> Any:
-    """Some seconds of one core, whatever the data."""
+    """A second or more of one core, whatever the data."""
     from pyspark.sql import functions as sf
 
-    waste = sf.expr("aggregate(sequence(1, 3000000), 0L, (sum, n) -> sum + n % 7) > 0")
+    waste = sf.expr("aggregate(sequence(1, 1000000), 0L, (sum, n) -> sum + n % 7) > 0")
     small = enriched.groupBy("region").agg(sf.sum("amount").alias("revenue"), sf.count("*").alias("orders"))
     return small.where(waste)
 
@@ -76,13 +92,13 @@ def started(server: ConnectEndpoint, lake: Path, folder: Path, **options: Any) -
     return run
 
 
+@pytest.mark.sample
 def test_a_try_whose_worker_was_killed_is_gone_on_with_and_submits_nothing_twice(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path, submitted: list[Operation]
 ) -> None:
     run = started(connect_server, lake, tmp_path, transforms={"by_region": slowly})
     submitted.clear()
-    with pytest.raises(TimeoutError):
-        run_try(run, "by_region", 1, stop_after=0.7)
+    run_try_until_killed(run, "by_region", 1)
     assert len(submitted) == 1
     manifest = run_try(run, "by_region", 2)
     assert [operation.operation_id for operation in submitted] == [submitted[0].operation_id] * 2
@@ -110,8 +126,7 @@ def test_a_try_that_somebody_interrupted_is_not_gone_on_with(
 ) -> None:
     run = started(connect_server, lake, tmp_path, transforms={"by_region": slowly})
     digest = read_decision(run.folder, "by_region").digest
-    with pytest.raises(TimeoutError):
-        run_try(run, "by_region", 1, stop_after=0.7)
+    run_try_until_killed(run, "by_region", 1)
 
     async def interrupt() -> None:
         async with open_connection(run.endpoint) as connection:
@@ -151,6 +166,7 @@ def test_what_is_left_of_a_killed_try_on_another_server_is_nothing_and_a_new_att
     assert run_try(run, "by_region", 2).attempt == 2
 
 
+@pytest.mark.sample
 def test_the_same_rows_come_out_in_pieces_under_one_manifest(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -213,6 +229,7 @@ def test_real_memory_that_runs_out_is_met_with_smaller_pieces(
     assert output(tmp_path) == answer(lake)
 
 
+@pytest.mark.sample
 def test_a_range_that_cannot_be_cut_fails_with_advice(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +257,7 @@ def fails_at_run_time(orders: Any, customers: Any) -> Any:
     return orders.join(customers, "customer_id").where(sf.expr("amount / (order_id - order_id) > 0"))
 
 
+@pytest.mark.sample
 def test_a_users_error_says_the_users_words_first_and_then_where(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
@@ -273,6 +291,7 @@ def test_a_producer_that_was_decided_anew_is_not_read_by_an_old_decision(
         run_try(run, "enriched", 1)
 
 
+@pytest.mark.sample
 def test_ending_a_try_is_what_the_next_one_sees(tmp_path: Path) -> None:
     from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.exchange.records.tries import begin_try

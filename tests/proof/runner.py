@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
 from airflow_abs.testing.tables import write_table
 from tests.proof.entries import Entry
+from tests.proof.shown import operators_noted, reason_of
 from tests.proof.tables import build_tables
 
 OPTIONS: Mapping[str, Any] = {
@@ -62,30 +63,39 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`detail` is the message of a refusal or failure, or what is wrong with the rows."""
+    """`detail` is the message of a refusal or failure, or what is wrong with the rows.
+
+    `shown`: the operators of Spark's plan of what is accepted, such as ``SortMergeJoin Inner``; of what is refused the
+    reason without its columns, such as ``refused: a join``.
+    """
 
     entry: Entry
     outcome: Outcome
     detail: str = ""
+    shown: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The tables as files, and a server. `spark_conf` is that of every vertex, `schemas` the columns of each table."""
+    """The tables as files, and a server. `spark_conf` is that of every vertex, `schemas` the columns of each table.
+
+    Each use has a `job` of its own.
+    """
 
     endpoint: ConnectEndpoint
     folder: Path
     schemas: Mapping[str, Any]
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    job: str = "corpus"
 
     @classmethod
-    def prepare(cls, endpoint: ConnectEndpoint, folder: Path, spark_conf: Mapping[str, str] | None = None) -> Bench:
+    def prepare(cls, endpoint: ConnectEndpoint, folder: Path) -> Bench:
         tables = build_tables()
         for name, table in tables.items():
             write_table(table, folder / "tables" / name)
         with open_session(endpoint) as session:
             schemas = {name: session.read.parquet(f"file://{folder}/tables/{name}").schema for name in tables}
-        return cls(endpoint, folder, schemas, spark_conf or {})
+        return cls(endpoint, folder, schemas)
 
     def files(self, table: str) -> Files:
         """Its columns are declared: to infer them takes a Spark job each time that somebody asks for them."""
@@ -116,7 +126,7 @@ class Bench:
     def plan(self, run_id: str, entries: Sequence[Entry]) -> JobRun:
         """One job of all these entries, each a vertex that nobody reads."""
         graph, programs = self._declare(entries)
-        folder = JobFolder(self.folder / "exchange", "proof", run_id, "corpus")
+        folder = JobFolder(self.folder / "exchange", "proof", run_id, self.job)
         return JobRun.planned(self.endpoint, folder, graph, programs, OPTIONS)
 
     def _bytes_of(self, table: str) -> int:
@@ -146,14 +156,16 @@ def run_corpus(
     Raises:
         CorpusError: plain Spark itself does not run an entry.
     """
-    with open_session(bench.endpoint), _by_value(entries):  # held open, so that pyspark stays in Connect mode
+    # Held open, so that pyspark stays in Connect mode.
+    with open_session(bench.endpoint), _by_value(entries), operators_noted() as operators:
         doubtful = [entry for entry in entries if not entry.safe]
         found = zip(doubtful, _each(bench.judge, doubtful), strict=True)
         verdicts = {entry.name: _refused(entry, error) for entry, error in found if error is not None}
         planned = _plan_together(bench, entries, verdicts)
         accepted = [entry for entry in entries if entry.name not in verdicts]
         wanted = _expect(bench, entries if with_refused else accepted)
-        verdicts |= {entry.name: Verdict(entry, Outcome.RIGHT) for entry in accepted}
+        right = (Verdict(each, Outcome.RIGHT, shown=operators.get(each.name, frozenset())) for each in accepted)
+        verdicts |= {verdict.entry.name: verdict for verdict in right}
         if planned is not None:
             _run_accepted(bench, planned, accepted, wanted, parallelisms, verdicts)
     return [verdicts[entry.name] for entry in entries]
@@ -201,25 +213,25 @@ def _run_accepted(
         asyncio.run(release_sessions(bench.endpoint, run.folder))
         for entry in accepted:
             if verdicts[entry.name].outcome is Outcome.RIGHT:
-                verdicts[entry.name] = _compared(entry, parallelism, found, failed, wanted[entry.name])
+                verdicts[entry.name] = _compared(verdicts[entry.name], parallelism, found, failed, wanted[entry.name])
 
 
 def _compared(
-    entry: Entry, parallelism: int, found: Mapping[str, Any], failed: Mapping[str, Exception], wanted: Any
+    right: Verdict, parallelism: int, found: Mapping[str, Any], failed: Mapping[str, Exception], wanted: Any
 ) -> Verdict:
+    entry = right.entry
     if entry.name in failed:
-        return Verdict(entry, Outcome.FAILED, f"at {parallelism}: {failed[entry.name]}")
+        return replace(right, outcome=Outcome.FAILED, detail=f"at {parallelism}: {failed[entry.name]}")
     rows = found[entry.name][0]
     difference = entry.check(rows, wanted) if entry.check else describe_difference(rows, wanted)
-    if difference:
-        return Verdict(entry, Outcome.WRONG, f"at {parallelism}: {difference}")
-    return Verdict(entry, Outcome.RIGHT)
+    return replace(right, outcome=Outcome.WRONG, detail=f"at {parallelism}: {difference}") if difference else right
 
 
 def _refused(entry: Entry, error: Exception) -> Verdict:
     if not isinstance(error, JobGraphError):
         return Verdict(entry, Outcome.FAILED, f"in plan: {type(error).__name__}: {error}")
-    return Verdict(entry, Outcome.NEEDLESS if entry.safe else Outcome.REFUSED, str(error))
+    outcome = Outcome.NEEDLESS if entry.safe else Outcome.REFUSED
+    return Verdict(entry, outcome, str(error), frozenset({f"refused: {reason_of(error)}"}))
 
 
 def _each(work: Callable[[Entry], Any], entries: Iterable[Entry]) -> list[Any]:

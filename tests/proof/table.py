@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
@@ -65,8 +66,10 @@ def main() -> None:
         folder.chmod(0o700)
         settings = EmbeddedSettings(cores=2, driver_memory="1500m", conf=(("spark.sql.shuffle.partitions", "4"),))
         try:
-            bench = Bench.prepare(ensure_embedded_server(folder / "server", settings=settings), folder, conf)
-            verdicts = run_corpus(bench, entries, [int(number) for number in arguments.at.split(",")])
+            bench = Bench.prepare(ensure_embedded_server(folder / "server", settings=settings), folder)
+            verdicts = run_corpus(
+                replace(bench, spark_conf=conf), entries, [int(number) for number in arguments.at.split(",")]
+            )
         finally:
             stop_embedded_server(folder / "server")
     print(format_table(verdicts))

@@ -7,13 +7,17 @@ Spark run also what is refused.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.proof.corpus import FAMILIES, read_corpus
+from tests.proof.entries import Entry
 from tests.proof.known import FAILED, GREEN_BUT_WRONG, NEEDLESS
 from tests.proof.runner import Bench, Outcome, Verdict, run_corpus
+from tests.proof.sample import SAMPLE
 from tests.proof.table import describe_exceptions
 
 if TYPE_CHECKING:
@@ -27,6 +31,8 @@ pytestmark = [
 AT = [int(each) for each in os.environ.get("AIRFLOW_ABS_CORPUS_AT", "3").split(",")]
 WITHOUT_EDGES = FAMILIES if os.environ.get("AIRFLOW_ABS_CORPUS_WITHOUT_EDGES") == "all" else ("joins",)
 """Families that are tried without edges, too; all of them with `make test-proof`."""
+TABLE_SIZES: Mapping[str, Mapping[str, str]] = {"small": {}, "large": {"spark.sql.autoBroadcastJoinThreshold": "-1"}}
+"""What Spark takes the tables for."""
 MOSTLY = 0.8
 """A search that finds no edges is never wrong, and its test would be none."""
 REMEDIES = (
@@ -62,12 +68,27 @@ def assert_in_our_words(verdicts: list[Verdict]) -> None:
             assert any(remedy in verdict.detail for remedy in REMEDIES), verdict.detail
 
 
+@pytest.fixture(scope="module")
+def bench(connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench.prepare(connect_server, tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.mark.sample
+def test_a_transform_for_each_operator_and_each_reason_is_refused_or_gives_plain_sparks_rows(bench: Bench) -> None:
+    entries = [entry for entry in read_corpus() if entry.name in SAMPLE.values()]
+    verdicts = try_entries(replace(bench, job="sample"), entries)
+    shown = {verdict.entry.name: verdict.shown for verdict in verdicts}
+    assert [what for what, name in SAMPLE.items() if what not in shown[name]] == []
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_transform_is_refused_or_gives_plain_sparks_rows(
-    family: str, connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    entries = read_corpus((family,))
-    bench = Bench.prepare(connect_server, tmp_path_factory.mktemp(family))
+def test_every_transform_is_refused_or_gives_plain_sparks_rows(family: str, bench: Bench) -> None:
+    verdicts = try_entries(replace(bench, job=family), read_corpus((family,)))
+    assert {what: each.entry.name for each in verdicts for what in each.shown if what not in SAMPLE} == {}
+
+
+def try_entries(bench: Bench, entries: list[Entry]) -> list[Verdict]:
+    """Fails if a verdict is not the one that is known."""
     verdicts = run_corpus(bench, entries, AT, with_refused=len(AT) > 1)
     own = {entry.name for entry in entries}
     shown = describe_exceptions(verdicts)
@@ -75,6 +96,7 @@ def test_every_transform_is_refused_or_gives_plain_sparks_rows(
     assert names(verdicts, Outcome.FAILED) == own & set(FAILED), shown
     assert names(verdicts, Outcome.NEEDLESS) == own & set(NEEDLESS), shown
     assert_in_our_words(verdicts)
+    return verdicts
 
 
 def test_the_lists_of_what_is_known_name_entries_and_hold_no_more_than_they_may() -> None:
@@ -85,14 +107,13 @@ def test_the_lists_of_what_is_known_name_entries_and_hold_no_more_than_they_may(
     assert len(NEEDLESS) <= 0.02 * len(safe)
 
 
-@pytest.mark.parametrize("conf", [{}, {"spark.sql.autoBroadcastJoinThreshold": "-1"}], ids=["small", "large"])
+@pytest.mark.parametrize("size", TABLE_SIZES)
 @pytest.mark.parametrize("family", WITHOUT_EDGES)
 def test_every_safe_transform_without_edges_gives_plain_sparks_rows_or_is_refused(
-    family: str, conf: dict[str, str], connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFactory
+    family: str, size: str, bench: Bench
 ) -> None:
     entries = [entry.without_edges() for entry in read_corpus((family,)) if entry.safe]
-    bench = Bench.prepare(connect_server, tmp_path_factory.mktemp(family), conf)
-    verdicts = run_corpus(bench, entries, AT)
+    verdicts = run_corpus(replace(bench, job=f"{family}, {size}", spark_conf=TABLE_SIZES[size]), entries, AT)
     assert {verdict.outcome for verdict in verdicts} <= {Outcome.RIGHT, Outcome.NEEDLESS}, describe_exceptions(verdicts)
     assert_in_our_words(verdicts)
     assert len(names(verdicts, Outcome.RIGHT)) > MOSTLY * len(entries), describe_exceptions(verdicts)

@@ -29,6 +29,7 @@ def numbers(folder: Path) -> Path:
     return lake
 
 
+@pytest.mark.sample
 def test_the_triggerer_ends_long_subtasks_and_nothing_is_submitted_twice(
     airflow: AirflowServices, folder: Path, numbers: Path
 ) -> None:

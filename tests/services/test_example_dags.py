@@ -11,6 +11,7 @@ from airflow_abs.cli.commands.runs import find_folders
 from airflow_abs.cli.output.terminal import Terminal
 from airflow_abs.core.simulate.fit import fit_costs
 from airflow_abs.core.simulate.simulation import Scenario, simulate
+from airflow_abs.demo.killing import SubtaskKiller
 from airflow_abs.demo.oracle import QUERIES
 from airflow_abs.demo.run import run_day
 from airflow_abs.demo.run_report import RunReport
@@ -41,6 +42,21 @@ def test_every_example_dag_gives_the_rows_of_its_query(
     assert max(vertex.subtasks for vertex in run.vertices) >= fan_out
 
 
+@pytest.mark.sample
+def test_a_day_whose_worker_is_killed_repeats_that_subtask_alone_and_gives_the_rows_of_its_query(
+    airflow: AirflowServices, folder: Path, days: tuple[date, ...]
+) -> None:
+    airflow.api.wait_for_dag("diamond", SECONDS)
+    killer = SubtaskKiller([f"profiles.{vertex}.run" for vertex in ("orders", "spend", "latest", "profile")])
+    run = run_day("diamond", days[1], folder, airflow.api, Terminal(), look=killer.look)
+    assert run.problem is None
+    assert killer.killed is not None
+    subtasks = [each for each in airflow.api.task_instances("diamond", run.run_id) if each.task_id.endswith(".run")]
+    again = [(each.task_id, each.map_index) for each in subtasks if each.try_number > 1]
+    assert again == [(killer.killed.task_id, killer.killed.map_index)]
+
+
+@pytest.mark.sample
 def test_the_fan_out_follows_the_volume_of_the_day(daily_runs: tuple[RunReport, ...], folder: Path) -> None:
     assert [run.problem for run in daily_runs] == [None] * 3
     assert all(run.rows > 0 for run in daily_runs)

@@ -38,6 +38,7 @@ def totals(folder: Path, dag_id: str) -> list[tuple[int, int]]:
     return duckdb.sql(f"SELECT digit, total FROM '{folder}/mart/{dag_id}/*.parquet' ORDER BY digit").fetchall()
 
 
+@pytest.mark.sample
 @pytest.mark.usefixtures("numbers")
 def test_a_day_in_one_operation_is_five_tasks_and_stays_so_when_it_is_cleared(
     airflow: AirflowServices, folder: Path

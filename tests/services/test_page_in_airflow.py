@@ -14,10 +14,12 @@ from airflow_abs.exchange.runs.replayed import replay_run
 from tests.plugins.pages import texts, wait_for
 from tests.services.airflow_pages import copy_run, enter_tab, open_page, open_tab, recorded
 from tests.services.watched_run import StartRun, WatchedRun
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 
+@pytest.mark.sample
 def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
     browser: Any, finished: WatchedRun, folder: Path, screenshots: Path
 ) -> None:
@@ -51,6 +53,7 @@ def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
     browser.save_screenshot(str(screenshots / "adaptive-plan.png"))
 
 
+@pytest.mark.sample
 def test_replay_gives_the_decisions_of_a_real_run(finished: WatchedRun, folder: Path) -> None:
     replayed = replay_run(recorded(folder, finished, "revenue"))
     assert [each.region for each in replayed] == ["orders", "customers", "enriched", "by_region"]
@@ -84,13 +87,22 @@ def test_states_change_while_the_run_lives(browser: Any, start_run: StartRun, fo
 
 
 @pytest.fixture(scope="package")
-def failed(start_run: StartRun) -> dict[str, WatchedRun]:
+def failed(start_run: StartRun, folder: Path) -> dict[str, WatchedRun]:
     """Two runs of the same fault side by side: noticed in the worker, and in the triggerer."""
     runs = {place: start_run(dag_id, 2) for place, dag_id in (("worker", "refusing"), ("triggerer", "refusing_late"))}
+
+    def subtasks() -> list[str | None]:
+        late = runs["triggerer"]
+        states = late.airflow.api.task_instances(late.dag_id, late.run_id)
+        return [each.state for each in states if each.task_id == "job.work.run" and each.map_index >= 0]
+
+    wait_until(lambda: set(subtasks()) == {"deferred"}, seen=subtasks)
+    (folder / "data" / "handed_over").touch()
     assert {run.wait() for run in runs.values()} == {"failed"}
     return runs
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("place", ["worker", "triggerer"])
 def test_which_range_failed_why_and_how_big_is_there_when_the_tab_opens(
     place: str, browser: Any, failed: dict[str, WatchedRun], folder: Path, screenshots: Path
@@ -115,6 +127,7 @@ def test_which_range_failed_why_and_how_big_is_there_when_the_tab_opens(
     wait_for(browser, f"location.pathname.endsWith('/tasks/job.work.run/mapped/{lost.index}')")
 
 
+@pytest.mark.sample
 def test_the_key_of_a_hot_subpartition_is_on_the_page_of_a_run_that_failed(
     browser: Any, failed: dict[str, WatchedRun], folder: Path
 ) -> None:
@@ -134,6 +147,7 @@ def button(browser: Any, within: str) -> Any:
     return browser.find_element("css selector", f"{within} button.repair")
 
 
+@pytest.mark.sample
 def test_a_failed_range_is_repaired_from_the_page_and_nothing_else_runs_again(
     browser: Any, failed: dict[str, WatchedRun], folder: Path, days: tuple[date, ...], screenshots: Path
 ) -> None:

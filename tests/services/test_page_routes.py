@@ -23,6 +23,7 @@ def ask(airflow: AirflowServices, route: str, query: str, *, token: str | None =
     return httpx.get(f"{airflow.url}/adaptive_spark/{route}?{query}", headers=headers, trust_env=False, timeout=120)
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_route_gives_anything_to_who_may_not_see_the_dag(route: str, finished: WatchedRun) -> None:
     airflow, known = finished.airflow, f"run_id={finished.run_id}"

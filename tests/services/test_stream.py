@@ -60,6 +60,7 @@ def kill_spark(airflow: AirflowServices) -> None:
     os.kill(killed, signal.SIGKILL)
 
 
+@pytest.mark.sample
 def test_a_stream_outlives_its_triggerer_and_resumes_after_it_was_cleared_and_after_the_end_of_its_server(
     airflow: AirflowServices, folder: Path
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_day_without_failures_writes_before_a_sink_s_readers_alone(
     assert (inner.parallelism, inner.rule) == (1, "single_subtask")
 
 
+@pytest.mark.sample
 def test_a_day_of_failures_writes_more_and_has_the_same_rows(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
@@ -242,6 +243,7 @@ def fail_behind_three_steps(job: JobRun) -> JobRun:
     return job
 
 
+@pytest.mark.sample
 def test_a_try_goes_on_behind_the_steps_that_one_before_it_has_written(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
@@ -255,6 +257,7 @@ def test_a_try_goes_on_behind_the_steps_that_one_before_it_has_written(
     }
 
 
+@pytest.mark.sample
 def test_a_step_whose_files_are_lost_is_written_again_and_so_is_everything_behind_it(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:

@@ -57,6 +57,7 @@ def build(session: Any, make: Make) -> tuple[Any, list[str]]:
     return fix_values(relation, frame.columns, NOW, lambda: next(numbers)), frame.columns
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("make", [random_columns, random_sql, random_query])
 def test_every_subtask_has_random_values_of_its_own_and_the_same_ones_again(session: Any, make: Make) -> None:
     fixed, columns = build(session, make)
@@ -85,6 +86,7 @@ def test_the_columns_keep_the_names_that_the_transform_gave_or_did_not_give_them
         assert schema.names == columns
 
 
+@pytest.mark.sample
 def test_row_numbers_are_unique_over_subtasks_and_pieces(session: Any) -> None:
     fixed, columns = build(session, row_numbers)
     seen: set[int] = set()
@@ -97,6 +99,7 @@ def test_row_numbers_are_unique_over_subtasks_and_pieces(session: Any) -> None:
         mix_in_subtask(fixed, columns, 1024)
 
 
+@pytest.mark.sample
 def test_the_time_is_one_value_for_the_whole_run(session: Any) -> None:
     fixed, columns = build(session, times)
     rows = set(collect(session, fixed)) | set(collect(session, mix_in_subtask(fixed, columns, 3)))

@@ -77,6 +77,7 @@ def job() -> Any:
     return revenue
 
 
+@pytest.mark.sample
 def test_a_declared_job_runs_on_small_tables_and_shows_the_rows_and_the_decision_of_every_vertex(
     connect_server: ConnectEndpoint, job: Any
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_job_is_the_same_at_any_parallelism(connect_server: ConnectEndpoint, j
     )
 
 
+@pytest.mark.sample
 def test_rows_that_depend_on_the_parallelism_are_shown(connect_server: ConnectEndpoint) -> None:
     from airflow.sdk import DAG
 

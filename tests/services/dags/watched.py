@@ -1,7 +1,7 @@
 """Jobs to be looked at: one that takes its time, two that fail in a single subtask, one that nobody may see.
 
-Of the two that fail one does so in its worker, until somebody gives its customer credit; the other after it was handed
-over to the triggerer.
+Of the two that fail one does so in its worker, until somebody gives its customer credit; the other in the triggerer,
+once the file `handed_over` is there.
 """
 
 from __future__ import annotations
@@ -40,8 +40,18 @@ def nap(orders: DataFrame) -> DataFrame:
 def refuse(orders: DataFrame) -> DataFrame:
     from pyspark.sql import functions as sf
 
+    def await_triggerer(batches):  # type: ignore[no-untyped-def]
+        import time
+        from pathlib import Path
+
+        deadline = time.monotonic() + 240
+        while not Path(LAKE, "handed_over").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        yield from batches
+
     refused = sf.raise_error(sf.lit("customer 13 has no credit line"))
-    return orders.withColumn("limit", sf.when(sf.col("customer_id") == 13, refused).otherwise(sf.col("amount")))
+    awaited = orders.mapInPandas(await_triggerer, orders.schema)
+    return awaited.withColumn("limit", sf.when(sf.col("customer_id") == 13, refused).otherwise(sf.col("amount")))
 
 
 def refuse_without_credit(orders: DataFrame) -> DataFrame:

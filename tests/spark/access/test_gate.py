@@ -51,11 +51,13 @@ def issue(gate: Gate, folder: Path, token: str, seconds: float = 600.0) -> None:
     (folder / "token").write_text(token)
 
 
+@pytest.mark.sample
 def test_probes_send_token_header_and_user_agent(managed: ConnectEndpoint, gate: Gate) -> None:
     assert probe_blocking(managed) == asyncio.run(probe(managed)) == "4.2.0"
     assert (gate.refused, gate.agents) == ([], {"acme-etl/7"})
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("change", [{"headers": ()}, {"token_source": None}], ids=["no header", "no token"])
 def test_without_header_or_token_nobody_gets_in(change: dict[str, None], managed: ConnectEndpoint, gate: Gate) -> None:
     with pytest.raises(ConnectAccessDeniedError, match="the token has ended, or the header is missing"):
@@ -71,6 +73,7 @@ def test_pysparks_own_client_sends_them_too(managed: ConnectEndpoint, gate: Gate
     assert (gate.refused, gate.agents) == ([], {"acme-etl/7"})
 
 
+@pytest.mark.sample
 def test_a_token_that_the_gate_takes_no_longer_is_had_anew_at_once(
     managed: ConnectEndpoint, gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

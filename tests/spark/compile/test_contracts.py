@@ -15,7 +15,7 @@ from airflow_abs.spark.compile.contracts import check_contract, set_conf
 from airflow_abs.spark.compile.vertices import VertexProgram
 from tests.job_runner import run_job
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 LENIENT = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Tokyo"}
 
 

@@ -117,6 +117,7 @@ def evenness_without(job: JobRun) -> float:
     return whole.decide("joined").decision.max_over_mean
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize(("transform", "found"), [(counted, "Aggregate"), (ranked, "Window"), (totalled, "Aggregate")])
 def test_what_needs_whole_keys_is_never_split(
     connect_server: ConnectEndpoint,
@@ -133,6 +134,7 @@ def test_what_needs_whole_keys_is_never_split(
     assert f"vertex 'joined': join='inner' is not spread over several subtasks: its plan holds {found}" in caplog.text
 
 
+@pytest.mark.sample
 def test_a_join_of_another_type_than_declared_is_refused(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
@@ -141,6 +143,7 @@ def test_a_join_of_another_type_than_declared_is_refused(
         plan_run(connect_server, tmp_path / "exchange", *arguments(lake, tmp_path, joined_as("INNER"), "left"))
 
 
+@pytest.mark.sample
 def test_nothing_is_split_without_a_word_of_the_author(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.expectations import check_expectations
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 SCHEMA = "id BIGINT, amount DOUBLE, name STRING, tags MAP<STRING, INT>, `select` INT"
 

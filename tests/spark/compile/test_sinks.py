@@ -12,7 +12,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 
 def check(session: Any, **sink: Any) -> None:

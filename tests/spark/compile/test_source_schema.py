@@ -19,7 +19,7 @@ from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.errors import UserCodeError
 from tests.job_runner import JobRun, plan_run, rows
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 TYPED = {"header": "true", "inferSchema": "true"}
 

@@ -11,7 +11,7 @@ from airflow_abs.core.graph.job_graph import JobVertex, build_job_graph
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 
 def joined_with_a_stream(orders: Any) -> Any:

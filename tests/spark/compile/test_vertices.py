@@ -14,7 +14,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 ORDERS = "order_id BIGINT, customer_id INT, amount DECIMAL(12,2), tags MAP<STRING, STRING>"
 

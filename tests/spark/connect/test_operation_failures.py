@@ -26,7 +26,7 @@ from airflow_abs.spark.errors import (
 )
 from tests.spark.connect_plans import query, read_parquet, sleep, write_parquet
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 
 def fail(endpoint: ConnectEndpoint, plan: bytes, session_id: str | None = None) -> SparkOperationError:

@@ -81,6 +81,7 @@ def test_the_same_parts_give_the_same_id_everywhere() -> None:
     assert uuid.UUID(derive_id()).version == 5
 
 
+@pytest.mark.sample
 def test_rows_of_a_relation_come_back(connect_server: ConnectEndpoint, session_id: str) -> None:
     operation = new_operation(session_id, query("SELECT id, id * 2 AS twice FROM range(3)"))
     outcome = with_connection(connect_server, lambda connection: execute_operation(connection, operation))
@@ -101,6 +102,7 @@ def test_an_operation_longer_than_a_stream_is_reattached_to(connect_server: Conn
     assert max(progress.tasks_total for progress in seen) == 1
 
 
+@pytest.mark.sample
 def test_sending_a_finished_write_again_replays_its_end(
     connect_server: ConnectEndpoint, session_id: str, tmp_path: Path
 ) -> None:
@@ -153,6 +155,7 @@ def test_cancelling_the_listener_leaves_the_operation_running(
     with_connection(connect_server, lambda connection: execute_operation(connection, operation))
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("by", ["operation", "tag"])
 def test_an_interrupted_operation_ends_as_cancelled(by: str, connect_server: ConnectEndpoint, session_id: str) -> None:
     async def body(connection: Connection) -> tuple[tuple[str, ...], Operation]:
@@ -177,6 +180,7 @@ def test_an_interrupted_operation_ends_as_cancelled(by: str, connect_server: Con
     assert ended == (operation.operation_id,)
 
 
+@pytest.mark.sample
 def test_what_takes_too_long_is_interrupted_and_says_so(connect_server: ConnectEndpoint, session_id: str) -> None:
     async def body(connection: Connection) -> str:
         operation = new_operation(session_id, sleep(60))
@@ -192,6 +196,7 @@ def test_what_takes_too_long_is_interrupted_and_says_so(connect_server: ConnectE
     )
 
 
+@pytest.mark.sample
 def test_a_released_operation_is_refused_and_releasing_twice_is_fine(
     connect_server: ConnectEndpoint, session_id: str
 ) -> None:
@@ -207,6 +212,7 @@ def test_a_released_operation_is_refused_and_releasing_twice_is_fine(
     with_connection(connect_server, body)
 
 
+@pytest.mark.sample
 def test_another_plan_under_a_known_id_is_refused(connect_server: ConnectEndpoint, session_id: str) -> None:
     async def body(connection: Connection) -> None:
         operation = new_operation(session_id, query("SELECT 1"))
@@ -218,6 +224,7 @@ def test_another_plan_under_a_known_id_is_refused(connect_server: ConnectEndpoin
     with_connection(connect_server, body)
 
 
+@pytest.mark.sample
 def test_releasing_a_session_ends_what_runs_in_it_and_its_id_can_be_used_again(
     connect_server: ConnectEndpoint, session_id: str
 ) -> None:
@@ -236,6 +243,7 @@ def test_releasing_a_session_ends_what_runs_in_it_and_its_id_can_be_used_again(
     with_connection(connect_server, body)
 
 
+@pytest.mark.sample
 def test_settings_belong_to_a_session_and_may_be_set_again(connect_server: ConnectEndpoint, session_id: str) -> None:
     async def body(connection: Connection) -> list[dict[str, str | None]]:
         keys = ["spark.sql.shuffle.partitions", "spark.nobody.knows"]
@@ -269,6 +277,7 @@ def test_all_users_of_an_event_loop_share_one_channel(connect_server: ConnectEnd
     with_connection(connect_server, body)
 
 
+@pytest.mark.sample
 def test_many_operations_are_awaited_at_once(connect_server: ConnectEndpoint, session_id: str) -> None:
     async def body(connection: Connection) -> list[OperationOutcome]:
         operations = [new_operation(session_id, query(f"SELECT {number} AS n")) for number in range(20)]
@@ -287,6 +296,7 @@ def test_a_refused_token_is_named(connect_server: ConnectEndpoint) -> None:
         )
 
 
+@pytest.mark.sample
 def test_a_server_that_is_not_there_ends_in_a_named_error_within_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_abs.spark.connect.response_stream._LOSSES", 2)  # 0.2 s and 0.4 s
     endpoint = ConnectEndpoint("127.0.0.1", 1)

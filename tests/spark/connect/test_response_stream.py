@@ -87,6 +87,7 @@ def execute_through(proxy: Proxy, plan: bytes, disturb: Callable[[], Coroutine[A
     return asyncio.run(run())
 
 
+@pytest.mark.sample
 def test_cut_connections_cost_nothing_and_do_nothing_twice(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     proxy = Proxy(connect_server)
 

@@ -13,7 +13,7 @@ from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.connect.slot_board import GONE_SECONDS, SlotBoard
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 
 def on(server: ConnectEndpoint, test: Callable[[Connection], Awaitable[None]]) -> None:

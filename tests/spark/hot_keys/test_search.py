@@ -89,6 +89,7 @@ def search(run: JobRun, *, wait: bool = True) -> HotKey | None:
     return asyncio.run(look())
 
 
+@pytest.mark.sample
 def test_the_most_frequent_key_is_found_and_told_with_what_to_do(
     connect_server: ConnectEndpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -137,6 +138,7 @@ def find_after(run: JobRun) -> HotKey | None:
     return read_hot_key(run.folder, "totals", digest)
 
 
+@pytest.mark.sample
 def test_the_key_of_a_subtask_that_was_done_first_is_found_after_the_run(
     connect_server: ConnectEndpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -21,7 +21,7 @@ from tests.spark.proof.transforms import by_customer, functions, sql
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 Transform = Callable[..., Any]
 Declared = Mapping[str, tuple[Partitioning, tuple[str, ...]]]

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_abs.spark.transforms.commands import first_word
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 
 def runs(query: str) -> Callable[[Any], Any]:

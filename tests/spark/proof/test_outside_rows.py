@@ -10,7 +10,7 @@ import pytest
 
 from tests.spark.proof.transforms import sql
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 RATES = "customer INT, rate DOUBLE"
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_abs.spark.non_repeatable import NonRepeatable, Repeatability
 from tests.spark.proof.transforms import functions, sql
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 UUID = NonRepeatable("uuid", Repeatability.RANDOM)
 RAND = NonRepeatable("rand", Repeatability.RANDOM)

@@ -20,7 +20,7 @@ from airflow_abs.spark.proof.walk import follow_rows
 from tests.spark.proof.conftest import EDGES, SCHEMAS, prove_step
 from tests.spark.proof.transforms import functions
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 Transform = Callable[..., Any]
 

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_abs.core.expect.expectations import Expectation, Unique, read_expectations
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 
 def unique(*columns: str) -> tuple[Expectation, ...]:

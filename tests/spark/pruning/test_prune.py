@@ -65,6 +65,7 @@ def make_lake(folder: Path) -> None:
         duckdb.sql(f"COPY (SELECT {number}::BIGINT AS n) TO '{folder / partition}/part.parquet'")
 
 
+@pytest.mark.sample
 def test_a_partition_that_no_row_is_read_of_is_left_out(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     make_lake(tmp_path / "lake")
     run = run_job(

@@ -126,6 +126,7 @@ def test_rows_are_the_same_in_a_layout_of_which_nothing_is_known(
     assert [entry.parts for entry in run.decision.inputs if entry.kind == "source"] == [1]
 
 
+@pytest.mark.sample
 def test_a_small_day_keeps_the_values_on_their_own(
     connect_server: ConnectEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +159,7 @@ def test_a_small_day_keeps_the_values_on_their_own(
     assert "; sold.source: 13 of 40 files, " in run["total"].decision.reason  # the one of NULL is left out by `plan`
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize(
     ("column", "sql", "message"),
     [

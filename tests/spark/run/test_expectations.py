@@ -103,6 +103,7 @@ def test_keys_that_are_repeated_in_one_subtask_are_counted(connect_server: Conne
     assert [each.tally.failed for each in run.verdicts] == [300 - 40]
 
 
+@pytest.mark.sample
 def test_rows_that_fail_leave_the_old_output_in_place(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     run_orders(connect_server, tmp_path, {"known": "id >= 0"}, 3, "before")
     before = sorted((path.name, path.stat().st_size) for path in (tmp_path / "out").iterdir())
@@ -115,6 +116,7 @@ def test_rows_that_fail_leave_the_old_output_in_place(connect_server: ConnectEnd
     assert sorted((path.name, path.stat().st_size) for path in (tmp_path / "out").iterdir()) == before
 
 
+@pytest.mark.sample
 def test_a_row_count_is_compared_with_the_run_before_and_stops_the_publication(
     connect_server: ConnectEndpoint, tmp_path: Path
 ) -> None:
@@ -147,6 +149,7 @@ def test_readers_of_rows_that_fail_do_not_run(connect_server: ConnectEndpoint, t
         run.commit()
 
 
+@pytest.mark.sample
 def test_rows_that_stay_inside_a_region_are_counted_once_though_read_twice(
     connect_server: ConnectEndpoint, tmp_path: Path
 ) -> None:

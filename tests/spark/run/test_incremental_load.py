@@ -184,6 +184,7 @@ def test_two_days_of_an_hourly_load_read_every_file_exactly_once(load: Load) -> 
     load.check()
 
 
+@pytest.mark.sample
 def test_two_runs_at_once_share_the_files_and_neither_waits(load: Load) -> None:
     load.deliver("a.parquet")
     first = load.plan("1")
@@ -196,6 +197,7 @@ def test_two_runs_at_once_share_the_files_and_neither_waits(load: Load) -> None:
     load.check()
 
 
+@pytest.mark.sample
 def test_a_run_that_is_cleared_after_others_replaces_its_own_rows_only(load: Load) -> None:
     load.deliver("a.parquet")
     load.run("1")

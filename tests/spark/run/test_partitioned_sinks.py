@@ -80,6 +80,7 @@ def test_only_the_partitions_of_the_run_are_replaced_at_any_fan_out(
     assert published(tmp_path) == expected(replaced)
 
 
+@pytest.mark.sample
 def test_files_are_few_and_sorted_and_hold_one_partition_each(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     publish(connect_server, tmp_path, 2, "run", partition_by=["day"], sort_by=["customer", "id"], files=1)
     assert published(tmp_path) == expected()
@@ -108,6 +109,7 @@ def test_a_run_without_rows_replaces_no_partition(connect_server: ConnectEndpoin
     assert published(tmp_path) == expected()
 
 
+@pytest.mark.sample
 def test_the_next_job_reads_the_partitions_as_columns(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     publish(connect_server, tmp_path, 3, "first", partition_by=["day", "region"])
     source = Files(f"{tmp_path}/out", schema="id BIGINT, customer BIGINT, day DATE, region STRING")

@@ -108,6 +108,7 @@ def test_they_are_on_the_path_of_every_session_whatever_becomes_of_the_files(
     assert found == [(0, 1000), (1, 1007), (2, 1014), (9, 1021)]
 
 
+@pytest.mark.sample
 def test_a_stored_file_that_was_altered_is_not_sent(
     connect_server: ConnectEndpoint, tmp_path: Path, py_files: list[str]
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_stored_file_that_was_altered_is_not_sent(
     )
 
 
+@pytest.mark.sample
 def test_a_file_that_is_not_there_is_named_by_plan(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     with pytest.raises(JobGraphError) as caught:
         plan(connect_server, tmp_path, [str(tmp_path / "nowhere.py")])

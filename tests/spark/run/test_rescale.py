@@ -78,7 +78,12 @@ def copy_of(server: ConnectEndpoint, orders: Path, folder: Path, run: Any = run_
 
 
 @pytest.mark.parametrize(
-    ("options", "subtasks"), [({}, 1), ({"target_bytes": 700 * KIB}, 3), ({"min_parallelism": 8}, 8)]
+    ("options", "subtasks"),
+    [
+        pytest.param({}, 1, marks=pytest.mark.sample),
+        pytest.param({"target_bytes": 700 * KIB}, 3, marks=pytest.mark.sample),
+        ({"min_parallelism": 8}, 8),
+    ],
 )
 def test_the_result_is_duckdbs_at_every_fan_out(
     connect_server: ConnectEndpoint, orders: Path, tmp_path: Path, options: dict[str, Any], subtasks: int
@@ -95,6 +100,7 @@ def union(by_key: Any, by_file: Any) -> Any:
     return by_key.unionByName(by_file)
 
 
+@pytest.mark.sample
 def test_one_result_serves_a_rescale_and_a_broadcast_edge_and_a_hash_input_beside_it(
     connect_server: ConnectEndpoint, orders: Path, tmp_path: Path
 ) -> None:
@@ -137,6 +143,7 @@ def lose_a_file(run: JobRun, region: str, index: int) -> None:
     Path(str(run.folder.file_path(file.path))).unlink()
 
 
+@pytest.mark.sample
 def test_a_lost_file_is_made_again_for_who_reads_it_and_nobody_else_looks(
     connect_server: ConnectEndpoint, orders: Path, tmp_path: Path
 ) -> None:

@@ -99,7 +99,12 @@ REVENUE = """
 
 
 @pytest.mark.parametrize(
-    ("target_bytes", "subtasks"), [(64 * KIB * KIB, 1), (3500 * KIB, 3), (1000 * KIB, range(8, 33))]
+    ("target_bytes", "subtasks"),
+    [
+        pytest.param(64 * KIB * KIB, 1, marks=pytest.mark.sample),
+        pytest.param(3500 * KIB, 3, marks=pytest.mark.sample),
+        (1000 * KIB, range(8, 33)),
+    ],
 )
 def test_the_result_is_duckdbs_at_every_fan_out(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path, target_bytes: int, subtasks: int | range
@@ -184,6 +189,7 @@ def join_keys(l: Any, r: Any) -> Any:  # noqa: E741
     return l.join(r, "k").select("l", "r")
 
 
+@pytest.mark.sample
 def test_a_rebalance_edge_spreads_rows_without_a_key(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
@@ -200,6 +206,7 @@ def test_a_rebalance_edge_spreads_rows_without_a_key(
     assert rows(counted.format(tmp_path / "out")) == rows(counted.format(lake / "orders"))
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("file_format", ["parquet", "csv", "json", "orc"])
 def test_every_format_is_read_and_written(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path, file_format: Any
@@ -227,6 +234,7 @@ def test_every_format_is_read_and_written(
     assert rows(f"FROM read_parquet('{tmp_path}/back/*.parquet')") == rows(f"FROM read_parquet('{lake}/customers/*')")
 
 
+@pytest.mark.sample
 def test_a_day_without_data_runs_through_with_one_subtask_each_and_a_typed_output(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
@@ -242,6 +250,7 @@ def test_a_day_without_data_runs_through_with_one_subtask_each_and_a_typed_outpu
     assert rows(f"SELECT * FROM read_parquet('{tmp_path}/mart/*.parquet')") == []
 
 
+@pytest.mark.sample
 def test_a_subtask_that_committed_is_not_run_again(connect_server: ConnectEndpoint, lake: Path, tmp_path: Path) -> None:
     run = plan_run(
         connect_server,

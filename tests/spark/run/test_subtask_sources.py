@@ -17,7 +17,7 @@ from tests.job_runner import rows, run_job
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 
 @pytest.mark.parametrize("declared", [None, "ds DATE, number BIGINT"])

@@ -78,6 +78,7 @@ def ended_by(place: Place, plan: bytes, action: str, when: Callable[[StreamRun],
     return asyncio.run(ask())
 
 
+@pytest.mark.sample
 def test_a_drained_stream_has_told_its_states_and_batches(
     connect_server: ConnectEndpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ from airflow_abs.spark.stream.compile import StreamProgram, compile_stream
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 LOCK = threading.Lock()
 

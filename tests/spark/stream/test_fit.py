@@ -177,6 +177,7 @@ def test_what_is_refused_is_what_spark_itself_would_not_start(
     assert bool(failed) == bool(misfit), failed
 
 
+@pytest.mark.sample
 def test_a_stream_that_was_not_changed_is_not_tried(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     place = streams.restored("count", counted("key"))
     same = place.compile()
@@ -189,6 +190,7 @@ def test_a_stream_that_was_not_changed_is_not_tried(streams: Streams, monkeypatc
     assert asyncio.run(verdict()) == ""
 
 
+@pytest.mark.sample
 def test_another_sink_one_that_would_be_written_otherwise_and_another_source_are_refused(
     streams: Streams, tmp_path: Path
 ) -> None:
@@ -223,6 +225,7 @@ def test_another_sink_one_that_would_be_written_otherwise_and_another_source_are
     assert f"it reads file://{streams.root}/rows/new now, and has read file://{streams.root}/rows/in: Spark" in told
 
 
+@pytest.mark.sample
 def test_a_new_checkpoint_with_a_sink_that_was_written_is_refused_and_spark_itself_would_lose_rows(
     streams: Streams,
 ) -> None:
@@ -247,6 +250,7 @@ def test_a_new_checkpoint_with_a_sink_that_was_written_is_refused_and_spark_itse
     assert (failed, len(before), place.published()) == ("", 100, before)  # a hundred rows more were read
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize(
     ("there", "found"),
     [

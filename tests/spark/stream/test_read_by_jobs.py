@@ -29,7 +29,7 @@ from tests.spark.stream.test_supervise import run
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
 
 def by_key(orders: Any) -> Any:

@@ -119,12 +119,12 @@ def test_whoever_supervises_the_stream_again_finds_its_query_and_the_other_lets_
 
     async def take_over() -> None:
         async with place.supervised(plan, "a") as first, place.supervised(plan, "b") as second:
-            first.lease._seconds = 1  # renewed, and so refused, soon
             one = asyncio.create_task(first.run())
             query = await running(first)
             with pytest.raises(CheckpointHeldError, match="task runs a query on it"):
                 async with place.supervised(plan, "c", owner="another task") as other:
                     await other.run()
+            first.lease._seconds = 1  # renewed, and so refused, soon
             two = asyncio.create_task(second.run())
             assert await running(second) == query
             with pytest.raises(LeaseLostError, match="another process of task supervises its query now"):
@@ -137,6 +137,7 @@ def test_whoever_supervises_the_stream_again_finds_its_query_and_the_other_lets_
     asyncio.run(take_over())
 
 
+@pytest.mark.sample
 def test_a_query_that_is_killed_goes_on_from_its_checkpoint(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     from airflow_abs.spark.connect.operations import release_session
 
@@ -171,6 +172,7 @@ def test_a_query_that_is_killed_goes_on_from_its_checkpoint(connect_server: Conn
     assert place.published() == sorted(expected, key=repr)
 
 
+@pytest.mark.sample
 def test_a_query_that_fails_on_the_same_offsets_is_given_up_with_its_batch(
     connect_server: ConnectEndpoint, tmp_path: Path
 ) -> None:

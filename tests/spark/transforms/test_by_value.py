@@ -154,6 +154,7 @@ def registered() -> set[str]:
     return set(cloudpickle.list_registry_pickle_by_value())
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -193,6 +194,7 @@ def test_plans_of_several_threads_do_not_take_it_from_each_other(
     assert registered() == set()
 
 
+@pytest.mark.sample
 def test_what_cannot_travel_is_refused_in_plan(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path, steps: ModuleType
 ) -> None:

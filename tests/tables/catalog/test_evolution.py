@@ -89,6 +89,7 @@ def test_columns_of_today_over_files_of_yesterday_give_sparks_rows(
                 assert describe_difference(done[vertex].rows, warehouse.read(vertex)) is None, case
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("columns", REFUSED)
 def test_types_that_spark_cannot_read_from_the_files_fail_and_name_the_file(
     warehouse: Warehouse, over_the_files: Any, tmp_path: Path, connect_server: ConnectEndpoint, columns: str

@@ -120,6 +120,7 @@ def names(columns: str) -> str:
     return ", ".join(each.split()[0] for each in columns.replace("(6, 2)", "").split(", "))
 
 
+@pytest.mark.sample
 def test_only_partitions_that_a_condition_may_hold_in_are_listed(
     warehouse: Warehouse, connect_server: ConnectEndpoint
 ) -> None:
@@ -158,6 +159,7 @@ def test_what_is_no_plain_table_of_files_is_refused_by_name(warehouse: Warehouse
             read_content(f"{warehouse.database}.{table}", SessionCatalog(session), None, [])
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("how", ["replaced", "emptied", "deleted"])
 def test_a_file_that_is_not_what_plan_listed_fails_its_subtask_and_is_named(
     warehouse: Warehouse, tmp_path: Path, connect_server: ConnectEndpoint, how: str
@@ -186,6 +188,7 @@ def keep_large(table: Any) -> Any:
     return table.where("id > 14")
 
 
+@pytest.mark.sample
 def test_a_bucketed_table_gives_all_its_rows_and_duckdb_the_same(
     warehouse: Warehouse, tmp_path: Path, connect_server: ConnectEndpoint
 ) -> None:

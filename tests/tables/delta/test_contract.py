@@ -51,6 +51,7 @@ class TestDeltaSource(DeltaTables, TableSourceContract):
     pass
 
 
+@pytest.mark.sample
 @pytest.mark.spark
 class TestDeltaSink(DeltaTables, TableSinkContract):
     has_partitions = False  # theirs have an empty text, which is refused: Delta cannot tell it from NULL

@@ -158,6 +158,7 @@ def test_statistics_hold_for_every_value_of_a_file(table: Path, publish: Publish
         assert sorted(found) == sorted(expected)
 
 
+@pytest.mark.sample
 def test_only_the_partitions_of_a_run_are_overwritten(table: Path, publish: Publish) -> None:
     write_deltalake(table, ROWS.slice(0, 0), partition_by=["region"])
     publish()
@@ -186,6 +187,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize(("message", "transform", "sink"), REFUSED, ids=[each[0][:30] for each in REFUSED])
 def test_what_does_not_fit_is_refused_in_plan(
     table: Path, publish: Publish, message: str, transform: Any, sink: dict[str, Any]

@@ -97,6 +97,7 @@ def read(connect_server: ConnectEndpoint, table: Path) -> Read:
     return read
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("parallelism", [1, 3, 8])
 def test_rows_of_a_partitioned_table_are_the_librarys(table: Path, read: Read, parallelism: int) -> None:
     write_deltalake(table, rows(40), partition_by=PARTITIONS)
@@ -119,6 +120,7 @@ def test_columns_that_came_later_are_null_in_the_rows_before(table: Path, read: 
     assert describe_difference(read(3, version=0), first) is None
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_columns_that_were_renamed_are_found_and_their_names_taken_up_again(table: Path, read: Read, mode: str) -> None:
     held = pa.table({"id": [1, 2], "amt": [1.5, 2.5], "p": ["x", None], "who": [{"name": "ann"}, {"name": None}]})

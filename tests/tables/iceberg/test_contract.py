@@ -58,6 +58,7 @@ class TestIcebergSource(IcebergTables, TableSourceContract):
     pass
 
 
+@pytest.mark.sample
 @pytest.mark.spark
 class TestIcebergSink(IcebergTables, TableSinkContract):
     pass

@@ -212,6 +212,7 @@ def test_only_the_partitions_of_a_run_are_overwritten(catalog: Any, publish: Pub
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == sorted(number for (number,) in kept)
 
 
+@pytest.mark.sample
 def test_a_cleared_run_is_published_again_in_place_of_itself(catalog: Any, publish: Publish) -> None:
     table = create(catalog)
     first = publish()
@@ -248,6 +249,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize(("message", "transform", "sink"), REFUSED, ids=[each[0][:30] for each in REFUSED])
 def test_what_does_not_fit_is_refused_in_plan(
     catalog: Any, publish: Publish, message: str, transform: Any, sink: dict[str, Any]

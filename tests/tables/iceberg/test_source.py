@@ -85,6 +85,7 @@ def read(
     return read
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("parallelism", [1, 3, 8])
 def test_rows_of_a_table_with_a_history_are_the_librarys(
     catalog: Any, read: Callable[..., pa.Table], parallelism: int
@@ -106,6 +107,7 @@ def test_an_earlier_snapshot_is_read_although_others_came(catalog: Any, read: Ca
     assert describe_difference(read(3, snapshot=str(first)), expected) is None
 
 
+@pytest.mark.sample
 def test_a_condition_leaves_out_files_and_rows(catalog: Any, read: Callable[..., pa.Table]) -> None:
     table = catalog.create_table("db.t", FIRST)
     with table.update_spec() as update:

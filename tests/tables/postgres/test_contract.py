@@ -59,6 +59,7 @@ class TestPostgresSource(PostgresTables, TableSourceContract):
     pass
 
 
+@pytest.mark.sample
 @pytest.mark.cluster
 @pytest.mark.spark
 class TestPostgresSink(PostgresTables, TableSinkContract):

@@ -31,6 +31,7 @@ FROM generate_series(1, {_ROWS}) AS id
 """
 
 
+@pytest.mark.sample
 def test_rows_are_the_same_at_any_parallelism_and_no_file_has_the_password(
     warehouse: Warehouse, tmp_path: Path, connect_server: ConnectEndpoint
 ) -> None:
