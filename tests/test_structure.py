@@ -18,7 +18,6 @@ from airflow_abs.core.graph.regions import compute_strong_components, group_memb
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "airflow_abs"
-NOT_YET_USED = f"{PACKAGE}.core.not_yet_used"
 
 
 @cache
@@ -120,12 +119,7 @@ def reached_from(starts: Iterable[str]) -> set[str]:
 
 
 def test_every_module_is_reached_from_an_entry_point() -> None:
-    unreached = set(modules()) - reached_from(entry_points())
-    assert {name for name in unreached if not f"{name}.".startswith(f"{NOT_YET_USED}.")} == set()
-
-
-def test_what_no_job_uses_yet_is_reached_from_nowhere() -> None:
-    assert {name for name in reached_from(entry_points()) if f"{name}.".startswith(f"{NOT_YET_USED}.")} == set()
+    assert set(modules()) - reached_from(entry_points()) == set()
 
 
 def test_no_imports_go_in_circles() -> None:

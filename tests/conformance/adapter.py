@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 if str(Path(__file__).parent) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parent))
 
-from flink_shapes import decisions, not_yet_used, regions, rescale, slots, streaming, waits
+from flink_shapes import decisions, regions, rescale, slots, streaming, waits
 
 from airflow_abs.core.errors import AdaptiveSchedulerError, InvalidStateError
 
@@ -43,16 +43,11 @@ TOPICS: dict[str, Topic] = {
     "slots": Topic(slots.slots, "streaming.slot_parallelism"),
 }
 
-NOT_YET_USED: dict[str, Topic] = {
-    "slow_task": Topic(not_yet_used.slow_task, "not_yet_used.slow_tasks"),
-}
-"""Rules that no job uses yet."""
-
 
 def evaluate(topic: str, version: str | None, given: dict[str, Any]) -> dict[str, Any]:
     """Answer one case; a refusal by the core is `{"error": ...}`."""
     try:
-        return (TOPICS | NOT_YET_USED)[topic].evaluate(version, given)
+        return TOPICS[topic].evaluate(version, given)
     except InvalidStateError:
         # The one refusal that the vectors quote.
         return {"error": "Please call notifyFailure first." if topic == "restart_backoff" else True}

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from airflow_abs.core.bisection import find_smallest_legal
 from airflow_abs.core.checks import check_int, check_sizes
 from airflow_abs.core.errors import InvalidValueError
 
@@ -81,7 +80,7 @@ class BytePacker:
             InvalidValueError: `count` is not within 1..number of sizes.
         """
         check_int("count", count, at_least=1, at_most=len(self))
-        limit = find_smallest_legal(0, self.total, lambda limit: self.count(limit) <= count)
+        limit = bisect_left(range(self.total), True, key=lambda limit: self.count(limit) <= count)
         earliest = self._earliest_starts(count, limit)
         cuts = [0]
         for left in range(count - 1, 0, -1):  # ranges still to come after this one

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_abs.core.bisection import find_smallest_legal
 from airflow_abs.core.decide.hot_subpartitions import compute_hot_threshold, compute_median, compute_part_bytes
 from airflow_abs.core.decide.parallelism import (
     Bounds,
@@ -76,9 +74,6 @@ def ranges_all_to_all(version: str | None, given: Given) -> dict[str, Any]:
 
 
 def ranges_by_bytes(version: str | None, given: Given) -> dict[str, Any]:
-    if "search" in given:
-        dividend, most = map(int, re.fullmatch(r"(\d+) div v <= (\d+)", given["legal"]).groups())
-        return {"value": find_smallest_legal(given["low"], given["high"], lambda value: dividend // value <= most)}
     inputs = [_measured(str(index), entry) for index, entry in enumerate(given["inputs"])]
     # What a vertex infers for its sources is its own minimum.
     inferred = given.get("vertex_min_parallelism")
