@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo prepare test test-rest test-all check coverage test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare test test-rest test-all test-repeat check coverage test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -28,6 +28,13 @@ test-rest: host prepare ## every test that `make test` leaves out
 	$(BIN)/pytest -n 2 --durations=20 -m "not ($(SAMPLE))" $(TEST_ARGS)
 
 test-all: test test-rest check ## everything that a release must pass: half an hour
+
+TIMES ?= 20
+REPEATED := tests/services tests/faults tests/spark/stream tests/operators/streams tests/triggers
+test-repeat: host prepare ## services, faults and streams again and again while all cores are busy: finds tests that depend on who is faster (TIMES=20, TEST_ARGS)
+	@for core in $$(seq $$(nproc)); do nice sh -c 'while :; do :; done' & done; trap 'kill $$(jobs -p)' EXIT; failed=0; \
+		for round in $$(seq $(TIMES)); do $(BIN)/pytest -n 2 $(TEST_ARGS) $(REPEATED) || failed=$$((failed + 1)); done; \
+		echo "$$failed of $(TIMES) rounds failed"; test $$failed = 0
 
 check: lint types imports ## lint, types and import layers
 
