@@ -40,7 +40,7 @@ TOPICS: dict[str, Topic] = {
     "resource_wait": Topic(waits.resource_wait, "slots.resource_wait"),
     "restart_backoff": Topic(waits.restart_backoff, "restart_backoff"),
     "skewed_join": Topic(decisions.skewed_join, "decide.hot_subpartitions"),
-    "slots": Topic(slots.slots, "streaming.slot_parallelism"),
+    "slots": Topic(slots.slots, "streaming.slots_wanted"),
 }
 
 

@@ -2,8 +2,7 @@
 
 states          which state it is in, and what leads to another
 state_events    what the states are told, and what they ask to be done
-slots_wanted    what the slots that there are mean to a stream
-slot_parallelism  the parallelism of every vertex that the free slots allow
+slots_wanted    how many slots a stream wants, and what those that it finds are worth
 rescale         whether a change of parallelism is worth a restart, and what follows the slots
 phases          when it is time for that: cooldown, stabilization, trigger (FLIP-461, FLIP-472)
 timers          timers as values, for both

@@ -1,4 +1,4 @@
-"""How many slots a stream wants, and what those that there are mean to it: before it starts, and while it runs.
+"""How many slots a stream wants, and what the slots that it finds are worth: before it starts, and while it runs.
 
 A stream is one region, so one slot sharing group with one vertex: a slot runs one Spark task at a time.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_abs.core.checks import check_int
+from airflow_abs.core.decide.parallelism import power_of_two_from
 from airflow_abs.core.slots.resource_wait import Resources
 from airflow_abs.core.streaming.rescale import EnforceMinimalIncrease, EnforceParallelismChange, RescaleController
-from airflow_abs.core.streaming.slot_parallelism import ReactiveParallelism, VertexDemand, decide_slot_parallelism
 
 _STREAM = "stream"
+_LEAST_DESIRED, _MOST_DESIRED = 128, 32768
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +28,19 @@ class SlotsWanted:
 
     @classmethod
     def of(cls, desired: int | None, sufficient: int) -> SlotsWanted:
-        """As declared; without `desired` it takes all that there are, Flink's reactive mode."""
-        return cls(desired or ReactiveParallelism.of(sufficient, None).parallelism, sufficient)
+        """As declared. Without `desired` a stream wants all that it is likely to find, as in Flink's reactive mode:
+        1.5 times the sufficient ones as a power of two, within 128..32768.
+        """
+        if desired:
+            return cls(desired, sufficient)
+        check_int("sufficient", sufficient, at_least=1, at_most=_MOST_DESIRED)
+        likely = power_of_two_from(sufficient + sufficient // 2)
+        return cls(min(max(likely, _LEAST_DESIRED), _MOST_DESIRED), sufficient)
 
     def parallelism(self, slots: int) -> int | None:
         """With how many of these slots it runs; None if they are not sufficient."""
-        demand = VertexDemand(_STREAM, self.sufficient, self.desired)
-        granted = decide_slot_parallelism({_STREAM: [demand]}, slots).parallelism
-        return None if granted is None else granted[_STREAM]
+        check_int("slots", slots, at_least=0)
+        return min(slots, self.desired) if slots >= self.sufficient else None
 
     def judge(self, slots: int) -> Resources:
         """What these slots are to a stream that is to start."""

@@ -53,6 +53,10 @@ def test_without_a_number_that_is_wanted_it_takes_all() -> None:
         Resources.DESIRED,
     ]
     assert SlotsWanted.of(3, 2) == SlotsWanted(3, 2)
+    # 1.5 x 100 = 150 -> 256; never above 32768
+    assert [SlotsWanted.of(None, sufficient).desired for sufficient in (85, 100, 32768)] == [128, 256, 32768]
+    with pytest.raises(InvalidValueError, match="of at most 32768, found 32769"):
+        SlotsWanted.of(None, 32769)
 
 
 def test_a_change_is_worth_a_restart_if_it_changes_the_parallelism() -> None:
