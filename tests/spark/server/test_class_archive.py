@@ -113,7 +113,7 @@ def test_whoever_asks_for_one_that_cannot_be_is_told_why(monkeypatch: pytest.Mon
 def test_a_server_maps_it(connect_server: ConnectEndpoint) -> None:
     archive = found(find_class_archive(find_java_home(), pyspark_folder(), os.environ))
     if not archive.using_it:
-        pytest.skip("not tested: `airflow-abs server prepare` was not called here, as `make test` does")
+        pytest.skip("not tested: `airflow-abs server prepare` was not called here, as `make test-rest` does")
     mapped = [
         maps
         for process in Path("/proc").glob("[0-9]*")
