@@ -13,7 +13,8 @@
     |-- LeaseLostError                another process supervises this stream's query now
     |-- ExpectationError              rows are not as the author expects: nothing that rests on them is published
     `-- CommitError                   a sink was not published; what was there before is untouched
-        |-- CommitConflictError       another run is publishing to the same target right now
+        |-- CommitConflictError       others wrote what this publication would replace: a person decides
+        |-- TargetBusyError           another run is publishing to the same target right now
         `-- TargetExistsError         mode "error" and the target holds data of somebody else
 
 All of them carry one message and survive pickling, `.path` included. `restartable` says whether another try may help.
@@ -102,7 +103,11 @@ class CommitError(ExchangeError):
 
 
 class CommitConflictError(CommitError):
-    """Another run holds the lock of the same target."""
+    """Others wrote what this publication would replace unseen: a person decides, and no try does so by itself."""
+
+
+class TargetBusyError(CommitError):
+    """Others hold the lock of the same target or write to it all the time; once they end, another try succeeds."""
 
     restartable = True
 

@@ -91,6 +91,7 @@ class TableSink(Protocol):
             on_step: to be told each step that is done; what it raises must end the publication there, as a kill would.
 
         Raises:
-            CommitConflictError: others published what this would overwrite unseen.
+            CommitConflictError: others published what this would overwrite unseen; it is not tried again by itself.
+            TargetBusyError: others keep it from publishing for now; it is tried again.
             ExchangeError: a staged file is gone or damaged, or (`TableError`) why the table cannot take the rows.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import TargetBusyError
 from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.record import StagedFile
@@ -73,7 +73,7 @@ class _Exchange:
             self._check,
             self._finish,
             lambda: hash(tuple(sorted(self.store.objects.items()))),
-            expected=(CommitConflictError,),
+            expected=(TargetBusyError,),
             kills=self.scenario.kills,
             sleeps=self.scenario.sleeps,
         )

@@ -15,7 +15,7 @@ from unittest import mock
 
 from greenlet import greenlet
 
-from airflow_abs.exchange.errors import CommitConflictError, CommitError
+from airflow_abs.exchange.errors import CommitError, TargetBusyError
 from airflow_abs.exchange.publish import local_folder
 from airflow_abs.exchange.publish.local_folder import LocalCommit
 from airflow_abs.exchange.publish.publication import read_commit
@@ -88,7 +88,7 @@ class _Folder:
             self._check,
             self._finish,
             lambda: None,
-            expected=(CommitConflictError,),
+            expected=(TargetBusyError,),
             kills=scenario.kills,
             close=lambda: shutil.rmtree(self.root),
         )

@@ -12,7 +12,7 @@ from unittest import mock
 
 from greenlet import greenlet
 
-from airflow_abs.exchange.errors import CommitConflictError, CommitError, MissingFileError
+from airflow_abs.exchange.errors import CommitError, MissingFileError, TargetBusyError
 from airflow_abs.exchange.publish.commit_log import CommitLog
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.record import (
@@ -129,7 +129,7 @@ class _Target:
             self._check,
             self._finish,
             lambda: hash(tuple(sorted(self.store.objects.items()))),
-            expected=(CommitConflictError, MissingFileError, CommitError),
+            expected=(TargetBusyError, MissingFileError, CommitError),
             kills=scenario.kills,
             sleeps=scenario.sleeps,
         )

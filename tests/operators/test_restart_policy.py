@@ -11,7 +11,12 @@ import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction, RetryDecision
 
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
-from airflow_abs.exchange.errors import DamagedFileError, ExchangeUnreachableError
+from airflow_abs.exchange.errors import (
+    CommitConflictError,
+    DamagedFileError,
+    ExchangeUnreachableError,
+    TargetBusyError,
+)
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.tries import TryRecord, write_try
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy, decide_restart
@@ -147,6 +152,8 @@ class ClientError(Exception):
         (ExchangeUnreachableError("x"), RetryAction.RETRY),
         (EmbeddedSparkError("x"), RetryAction.RETRY),
         (AnalysisException(), RetryAction.FAIL),
+        (TargetBusyError("x"), RetryAction.RETRY),
+        (CommitConflictError("x"), RetryAction.FAIL),
         (DamagedFileError("x"), RetryAction.FAIL),
         (JavaMissingError("x"), RetryAction.FAIL),
         (JobGraphError("x"), RetryAction.FAIL),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from airflow_abs.core.incremental.position import Position
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import TargetBusyError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import as_record
 from airflow_abs.exchange.storage.locations import locate
@@ -26,7 +26,7 @@ def read_position(folder: JobFolder, vertex: str) -> Position:
 
     Raises:
         DamagedFileError, IncompatibleFileError: it cannot be trusted.
-        CommitConflictError: it changes faster than it can be read.
+        TargetBusyError: it changes faster than it can be read.
     """
     return _read(_log_of(folder, vertex))[1]
 
@@ -39,7 +39,7 @@ def move_position(folder: JobFolder, vertex: str, change: Callable[[Position], P
         change: is called again when another run was faster, and gives its argument back when nothing is to be done.
 
     Raises:
-        CommitConflictError: others were always faster; what `change` raises; see `read_position`.
+        TargetBusyError: others were always faster; what `change` raises; see `read_position`.
     """
     log = _log_of(folder, vertex)
     for _ in range(_TRIES):
@@ -50,7 +50,7 @@ def move_position(folder: JobFolder, vertex: str, change: Callable[[Position], P
         if log.append(number + 1, encode_json(asdict(after))):
             log.prune(number)  # the one before stays for who is about to read it
             return after
-    raise CommitConflictError(
+    raise TargetBusyError(
         f"vertex {vertex!r}: the position of its source was changed {_TRIES} times by others while this run changed "
         "it; run this task again when they have ended"
     )

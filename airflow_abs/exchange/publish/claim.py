@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Self
 
-from airflow_abs.exchange.errors import CommitConflictError, ExchangeError
+from airflow_abs.exchange.errors import ExchangeError, TargetBusyError
 from airflow_abs.exchange.publish.commit_log import Claim, CommitLog, Garbage, LogRecord
 from airflow_abs.exchange.publish.lock import conflict
 from airflow_abs.exchange.publish.record import CommitRecord
@@ -63,14 +63,14 @@ class TargetClaim:
         if self._is_over:
             return
         # if this fails, the lease ends it; what is under way already is more worth telling
-        with contextlib.suppress(CommitConflictError, ExchangeError, *storage_errors()):
+        with contextlib.suppress(TargetBusyError, ExchangeError, *storage_errors()):
             self._append(self._next(claim=None, garbage=self._with_strays(self.record)))
 
     def check(self) -> None:
         """See that nobody has taken it over until now.
 
         Raises:
-            CommitConflictError: somebody has.
+            TargetBusyError: somebody has.
         """
         if self._log.read().number != self.record.number:
             self._lose()
@@ -84,7 +84,7 @@ class TargetClaim:
         """Say which files will be put, before any of them is: whoever takes over knows what to delete.
 
         Raises:
-            CommitConflictError: somebody took it over.
+            TargetBusyError: somebody took it over.
         """
         self._append(self._next(claim=Claim(self._identity, self._until(), tuple(puts)), garbage=tuple(garbage)))
 
@@ -92,7 +92,7 @@ class TargetClaim:
         """Start the lease again if a third of it is over.
 
         Raises:
-            CommitConflictError: somebody took it over.
+            TargetBusyError: somebody took it over.
         """
         claim = self.record.claim
         if claim is not None and claim.until - self._now() <= self._lease_seconds - self.renewal_seconds:
@@ -102,7 +102,7 @@ class TargetClaim:
         """From here on readers see the new output; the claim is over with it.
 
         Raises:
-            CommitConflictError: somebody took it over, and nothing was published.
+            TargetBusyError: somebody took it over, and nothing was published.
         """
         record = self._next(commit=commit, claim=None, garbage=tuple(garbage))
         if not self._log.append(record) and not self._log.contains(record):

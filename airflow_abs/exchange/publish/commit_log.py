@@ -76,7 +76,7 @@ class CommitLog:
         """The state that counts now; number 0 if there is no log.
 
         Raises:
-            CommitConflictError: it changes faster than it can be read.
+            TargetBusyError: it changes faster than it can be read.
             DamagedFileError, IncompatibleFileError: it cannot be trusted.
         """
         found = self._log.read()

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import TargetBusyError
 from airflow_abs.exchange.storage.whole_files import make_folder
 
 
@@ -22,7 +22,7 @@ def hold_local_lock(path: Path, identity: str, target: str) -> Iterator[None]:
     """Hold the lock file at `path` while the block runs; its folder is made, and both go when it is over.
 
     Raises:
-        CommitConflictError: a living process holds it; the message names that run.
+        TargetBusyError: a living process holds it; the message names that run.
     """
     descriptor = _lock(path, target)
     try:
@@ -71,9 +71,9 @@ def _fields(content: bytes) -> dict[str, object]:
     return fields if isinstance(fields, dict) else {}
 
 
-def conflict(target: str, holder: str) -> CommitConflictError:
+def conflict(target: str, holder: str) -> TargetBusyError:
     """The error of a publisher that another one keeps out; `holder` is "" if that is not known."""
-    return CommitConflictError(
+    return TargetBusyError(
         f"sink {target}: {holder or 'another run'} is publishing to it right now; nothing was published here: run this "
         "commit again when the other has ended, and give runs that may overlap targets of their own"
     )

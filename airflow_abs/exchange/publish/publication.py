@@ -64,7 +64,7 @@ def publish(
 
     Raises:
         TargetExistsError: see `mode`.
-        CommitConflictError: another run is publishing to the same target.
+        TargetBusyError: another run is publishing to the same target.
         MissingFileError, DamagedFileError: a staged file is gone or has another size than its manifest says.
         CommitError: the target cannot be written.
         ValueError: an unknown mode, or an empty identity.

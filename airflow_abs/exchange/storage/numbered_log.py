@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import TargetBusyError
 from airflow_abs.exchange.storage.deletion import delete_files
 from airflow_abs.exchange.storage.locations import Location
 from airflow_abs.exchange.storage.whole_files import create_exclusively
@@ -30,7 +30,7 @@ class NumberedLog:
         """The number of the state that counts now, and its content; None if there is none.
 
         Raises:
-            CommitConflictError: it changes faster than it can be read.
+            TargetBusyError: it changes faster than it can be read.
         """
         for _ in range(_READ_TRIES):
             newest = self._newest()
@@ -39,7 +39,7 @@ class NumberedLog:
             content = _content(self.place(newest))
             if content is not None:
                 return newest, content
-        raise CommitConflictError(
+        raise TargetBusyError(
             f"{self._name}: its log changed {_READ_TRIES} times while it was read; expected one writer at a time: run "
             "this again when the others have ended"
         )

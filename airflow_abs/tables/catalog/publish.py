@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import CommitConflictError, TargetBusyError
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 from airflow_abs.exchange.storage.uris import with_authority
 from airflow_abs.tables.catalog.description import TableDescription, describe, shown_columns
@@ -81,6 +81,7 @@ class CatalogPublication:
 
         Raises:
             CommitConflictError: others changed what this run is about to overwrite.
+            TargetBusyError: others alter the table all the time.
             TableError: the table is another one by now, or Spark refuses a statement.
             ExchangeError: a staged file is gone or damaged.
         """
@@ -230,7 +231,7 @@ class CatalogPublication:
             self._alter(f"SET TBLPROPERTIES ({string_literal(name)} = {string_literal(value)})")
             if describe(self._name, self.catalog, self._quoted).table_properties.get(name) == value:
                 return
-        raise CommitConflictError(
+        raise TargetBusyError(
             f"table {self.target.table}: others alter it all the time, and the catalog forgot {_TRIES} times that this "
             "run publishes to it. Run commit again when fewer of them write"
         )

@@ -16,7 +16,7 @@ import psycopg2
 import psycopg2.errors
 import pyarrow.parquet as pq
 
-from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError
+from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, TargetBusyError
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.postgres.columns import Column, choose, describe, quote, written_columns
 from airflow_abs.tables.postgres.connection import (
@@ -69,6 +69,7 @@ class TransactionPublication:
 
         Raises:
             CommitConflictError: others changed what this one would overwrite.
+            TargetBusyError: others were faster every time.
             TableError: the table is another one by now, or what this run published before cannot be taken back; the
                 server refuses the rows.
             psycopg2.Error: nobody knows whether it happened.
@@ -78,7 +79,7 @@ class TransactionPublication:
                 return self._try()
             except OvertakenError as overtaken:
                 reason = str(overtaken)
-        raise CommitConflictError(
+        raise TargetBusyError(
             f"table {self.target.table}: others changed the same rows while this run was about to publish, {_TRIES} "
             f"times: {reason}; nothing was published. Run commit again when they are done"
         )

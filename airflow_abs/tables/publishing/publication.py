@@ -43,7 +43,7 @@ def publish_to_table(
 
     Raises:
         MissingFileError: a subtask has not committed, or a file that it wrote is gone.
-        CommitConflictError, TableError: see `check_declared`, `publish_staged`.
+        CommitError, TableError: see `check_declared`, `publish_staged`.
     """
     if sink.table is None:
         raise ValueError(f"sink of {sink.vertex}: the plan has no table for it")
@@ -70,7 +70,7 @@ def publish_staged(
         on_step: see `TableSink.publish`.
 
     Raises:
-        CommitConflictError, TableError: see `TableSink.publish`; or nobody knows whether it was published.
+        CommitError, TableError: see `TableSink.publish`; or nobody knows whether it was published.
     """
     files = tuple(file for file in staged if file.rows)
     run = RunFiles(identity, digest_of(staged, target.mode, identity), files)

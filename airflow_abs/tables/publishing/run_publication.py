@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import CommitConflictError, TargetBusyError
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.sink import Published
@@ -70,7 +70,8 @@ class RunPublication(ABC, Generic[Head, New, Old]):
         """Commit, or find that it is committed.
 
         Raises:
-            CommitConflictError: others committed what this one would overwrite, or never let it through.
+            CommitConflictError: others committed what this one would overwrite.
+            TargetBusyError: others were faster every time.
             TableError: the table is another one by now, or what this run published before cannot be taken back.
         """
         files: Sequence[New] | None = None
@@ -98,7 +99,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
                 continue
             self.on_step("committed")
             return Published(changed=True, replaced=replaced, details=details)
-        raise CommitConflictError(
+        raise TargetBusyError(
             f"table {self.target.table}: others committed {_TRIES} times while this run tried to; nothing was "
             "published. Run commit again when fewer of them write"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_abs.core.incremental.position import FoundFile, Position, Progress, RunFiles
-from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError
+from airflow_abs.exchange.errors import DamagedFileError, TargetBusyError
 from airflow_abs.exchange.incremental.position_log import move_position, read_position
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.cleaning import find_expired
@@ -56,7 +56,7 @@ def test_who_is_never_fast_enough_is_told(job: JobFolder) -> None:
         move_position(job, "orders", lambda other: other.put(RunFiles(f"other {len(other.runs)}")))
         return position.put(ENTRY)
 
-    with pytest.raises(CommitConflictError) as caught:
+    with pytest.raises(TargetBusyError) as caught:
         move_position(job, "orders", change_after_others)
     assert str(caught.value) == (
         "vertex 'orders': the position of its source was changed 20 times by others while this run changed it; run "

@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 from upath import UPath
 
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import TargetBusyError
 from airflow_abs.exchange.publish.claim import TargetClaim
 from airflow_abs.exchange.publish.commit_log import CommitLog, LogRecord
 from airflow_abs.exchange.publish.record import CommitEntry, CommitRecord
@@ -42,7 +42,7 @@ def claim(target: Location, identity: str, clock: Clock, lease_seconds: float = 
 def test_a_claim_is_held_by_one_until_it_is_let_go(target: Location) -> None:
     clock = Clock()
     with claim(target, "run 1", clock):
-        with pytest.raises(CommitConflictError, match="sink memory://t: run 1 is publishing to it right now; nothing"):
+        with pytest.raises(TargetBusyError, match="sink memory://t: run 1 is publishing to it right now; nothing"):
             claim(target, "run 2", clock).__enter__()
     with claim(target, "run 2", clock) as mine:
         assert [mine.record.number, mine.record.claim.identity] == [3, "run 2"]  # type: ignore[union-attr]
@@ -75,7 +75,7 @@ def test_of_many_that_find_a_claim_past_its_lease_one_takes_it_over(target: Loca
         mine._log.read = read_together  # type: ignore[method-assign]
         try:
             mine.__enter__()
-        except CommitConflictError:
+        except TargetBusyError:
             return False
         return True
 
@@ -102,7 +102,7 @@ def test_a_claim_is_renewed_when_a_third_of_its_lease_is_over(target: Location) 
         mine.renew_if_due()
         assert mine.record.number == 2
         clock.seconds += 59
-        with pytest.raises(CommitConflictError, match="run 1 is publishing"):
+        with pytest.raises(TargetBusyError, match="run 1 is publishing"):
             claim(target, "run 2", clock).__enter__()
 
 
@@ -113,7 +113,7 @@ def test_who_was_taken_over_can_do_nothing_that_counts(target: Location) -> None
     with claim(target, "run 2", clock) as other:
         late = CommitRecord((CommitEntry("run 1", "digest", ()),))
         for step in (slow.renew_if_due, slow.check, lambda: slow.announce([], []), lambda: slow.commit(late, [])):
-            with pytest.raises(CommitConflictError, match="run 2 is publishing"):
+            with pytest.raises(TargetBusyError, match="run 2 is publishing"):
                 step()
         slow.__exit__(None, None, None)  # must not take the claim of the other with it
         other.check()
@@ -164,5 +164,5 @@ def test_a_commit_that_another_claim_follows_at_once_has_counted(
 def test_a_log_that_changes_faster_than_it_is_read_is_told(target: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NumberedLog, "_newest", lambda self: 7)
     monkeypatch.setattr("airflow_abs.exchange.storage.numbered_log._content", lambda place: None)
-    with pytest.raises(CommitConflictError, match="its log changed 100 times while it was read; expected one"):
+    with pytest.raises(TargetBusyError, match="its log changed 100 times while it was read; expected one"):
         CommitLog(target).read()

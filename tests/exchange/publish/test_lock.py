@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import TargetBusyError
 from airflow_abs.exchange.publish.lock import hold_local_lock
 
 
@@ -13,7 +13,7 @@ def test_a_local_lock_is_held_by_one_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "work" / "t.lock"
     with hold_local_lock(path, "run 1", "/t"):
         with (
-            pytest.raises(CommitConflictError, match="sink /t: run 1 is publishing to it right now"),
+            pytest.raises(TargetBusyError, match="sink /t: run 1 is publishing to it right now"),
             hold_local_lock(path, "run 2", "/t"),
         ):
             pass
@@ -61,6 +61,6 @@ def test_a_conflict_leaves_no_open_file(tmp_path: Path) -> None:
     with hold_local_lock(tmp_path / "t.lock", "run 1", "/t"):
         before = len(list(Path("/proc/self/fd").iterdir()))
         for _ in range(5):
-            with pytest.raises(CommitConflictError), hold_local_lock(tmp_path / "t.lock", "run 2", "/t"):
+            with pytest.raises(TargetBusyError), hold_local_lock(tmp_path / "t.lock", "run 2", "/t"):
                 pass
         assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from upath import UPath
 
-from airflow_abs.exchange.errors import CommitConflictError, CommitError, ExchangeUnreachableError, MissingFileError
+from airflow_abs.exchange.errors import CommitError, ExchangeUnreachableError, MissingFileError, TargetBusyError
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.publication import publish, read_commit
 from airflow_abs.exchange.publish.record import CommitEntry, CommitRecord, PublishedFile
@@ -72,7 +72,7 @@ def test_a_publisher_that_was_taken_over_while_it_copied_harms_nothing(bucket: U
         )
 
     other = threading.Thread(target=publish_second)
-    with pytest.raises(CommitConflictError, match="run 2 is publishing to it right now"):
+    with pytest.raises(TargetBusyError, match="run 2 is publishing to it right now"):
         StoreCommit(target, "run 1", sleep_beyond_the_lease, now=lambda: clock[0], threads=1).publish(
             first, "overwrite"
         )
@@ -134,7 +134,7 @@ def test_the_claim_is_renewed_while_files_are_copied(bucket: UPath) -> None:
     def let_time_pass(step: str) -> None:
         if step.startswith("part-"):
             clock[0] += 400  # of a lease of 600 s: without renewals it would be over after the second file
-            with pytest.raises(CommitConflictError) as caught:
+            with pytest.raises(TargetBusyError) as caught:
                 StoreCommit(target, "run 2", lambda step: None, now=lambda: clock[0]).publish([], "overwrite")
             conflicts.append(str(caught.value))
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from airflow_abs.exchange.errors import (
-    CommitConflictError,
     CommitError,
     DamagedFileError,
     MissingFileError,
+    TargetBusyError,
     TargetExistsError,
 )
 from airflow_abs.exchange.paths import JobFolder
@@ -173,7 +173,7 @@ def test_staged_files_are_those_of_the_manifests_in_order(job: JobFolder) -> Non
 def test_of_two_runs_at_once_one_wins_and_the_other_says_so(root: ExchangePath, target: ExchangePath) -> None:
     def second(step: str) -> None:
         if step == "recovered":
-            with pytest.raises(CommitConflictError, match=r"run 1 is publishing to it right now; nothing was publish"):
+            with pytest.raises(TargetBusyError, match=r"run 1 is publishing to it right now; nothing was publish"):
                 publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
 
     publish(target, stage(root, ["a"]), mode="overwrite", identity="run 1", on_step=second)

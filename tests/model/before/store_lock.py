@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Callable
 
 from airflow_abs.exchange.errors import (
-    CommitConflictError,
     CommitError,
+    TargetBusyError,
 )
 from airflow_abs.exchange.storage.client_errors import (
     is_contended,
@@ -66,7 +66,7 @@ class StoreLock:
         """Start the lease again.
 
         Raises:
-            CommitConflictError: somebody took the lock over meanwhile.
+            TargetBusyError: somebody took the lock over meanwhile.
         """
         version = find_version(self._location)
         self._check_mine()
@@ -117,7 +117,7 @@ def _fields(content: bytes) -> dict[str, str]:
 
 def _conflict(target: str, holder: bytes) -> CommitError:
     who = _fields(holder).get("identity") or "another run"
-    return CommitConflictError(
+    return TargetBusyError(
         f"sink {target}: {who} is publishing to it right now; nothing was published here: run this commit again "
         "when the other has ended, and give runs that may overlap targets of their own"
     )

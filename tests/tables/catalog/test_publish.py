@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_abs.exchange.errors import CommitConflictError, MissingFileError
+from airflow_abs.exchange.errors import CommitConflictError, MissingFileError, TargetBusyError
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.hooks.storage import open_path
@@ -177,7 +177,7 @@ def test_a_mark_that_the_catalog_forgets_is_set_again_and_at_last_given_up(
 ) -> None:
     table = MemoryMetastore(tmp_path / "t")
     monkeypatch.setattr(MemoryMetastore, "run", lambda self, statement: None)
-    with pytest.raises(CommitConflictError, match="others alter it all the time, and the catalog forgot 20 times"):
+    with pytest.raises(TargetBusyError, match="others alter it all the time, and the catalog forgot 20 times"):
         publish(table, target_of(table), [stage(tmp_path, 2)], "monday")
 
 
