@@ -48,7 +48,7 @@ OF_TASKS = (
     "airflow_abs.spark.run.subtask",
     "airflow_abs.spark.server.application",
     "airflow_abs.spark.server.embedded",
-    "airflow_abs.tables.catalog.connections",
+    "airflow_abs.tables.access",
     "airflow_abs.tables.catalog.statements",
     "airflow_abs.tables.declared",
     "airflow_abs.tables.inference",

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.iceberg_table import IcebergTable
 
 FILES = (1_000, 10_000, 50_000)
@@ -35,7 +36,7 @@ def measure(properties: dict[str, str], files: int, where: str) -> dict[str, int
     seconds = []
     for _ in range(REPEATS):
         started = time.perf_counter()
-        pin = table.pin(lambda _: properties)
+        pin = table.pin(TableAccess(lambda _: properties, Path))
         seconds.append(time.perf_counter() - started)
     return {"files": files, "where": where or "-", "read": len(pin.files), "seconds": round(min(seconds), 2)}
 

@@ -1,8 +1,24 @@
-"""From an Airflow connection to the properties of a table catalog, or of a database."""
+"""What tables reach through Airflow: the properties of catalogs and databases, and paths."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from airflow_abs.hooks.storage import open_path
+
+if TYPE_CHECKING:
+    from airflow_abs.tables.access import TableAccess
+    from airflow_abs.tables.catalog.statements import SparkCatalog
+
+
+def table_access(open_catalog: Callable[[], AbstractContextManager[SparkCatalog]] | None = None) -> TableAccess:
+    """What a task lets tables reach; `open_catalog` is of tasks that have a Spark."""
+    from airflow_abs.tables.access import TableAccess
+
+    more = {} if open_catalog is None else {"open_catalog": open_catalog}
+    return TableAccess(catalog_properties, open_path, **more)
 
 
 def catalog_properties(conn_id: str) -> Mapping[str, str]:

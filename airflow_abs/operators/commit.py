@@ -36,9 +36,8 @@ class CommitOperator(JobTask):
         from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
         from airflow_abs.exchange.records.plan import read_plan
         from airflow_abs.exchange.results.audit import check_region
-        from airflow_abs.hooks.catalogs import catalog_properties
+        from airflow_abs.hooks.catalogs import table_access
         from airflow_abs.spark.catalog.session_catalog import open_session_catalog
-        from airflow_abs.tables.catalog.connections import Connections
         from airflow_abs.tables.publishing.publication import publish_to_table
 
         folder = self.folder(context)
@@ -46,8 +45,8 @@ class CommitOperator(JobTask):
         plan = job.region(self.region)
         verdicts = check_region(folder, plan, is_commit=True)
         endpoint = lambda: self.spark_hook(context).get_endpoint()  # noqa: E731
-        connect = Connections(catalog_properties, partial(open_session_catalog, endpoint), open_path)
-        to_table = partial(publish_to_table, connect=connect, declared=self.table_kinds)
+        access = table_access(partial(open_session_catalog, endpoint))
+        to_table = partial(publish_to_table, access=access, declared=self.table_kinds)
         published: dict[str, Any] = {**publish_region(folder, job, self.region, open_path, to_table)}
         remember_rows(folder, verdicts)
         for verdict in verdicts:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+    from airflow_abs.tables.access import TableAccess
 
 
 class PlanOperator(JobTask, SkipMixin):
@@ -73,12 +74,11 @@ class PlanOperator(JobTask, SkipMixin):
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.records.job_history import read_history
         from airflow_abs.exchange.runs.root_marker import mark_root
-        from airflow_abs.hooks.catalogs import catalog_properties
+        from airflow_abs.hooks.catalogs import table_access
         from airflow_abs.hooks.storage import open_path
         from airflow_abs.spark.catalog.session_catalog import SessionCatalog
         from airflow_abs.spark.connect.session import open_session
         from airflow_abs.spark.planning import plan_job
-        from airflow_abs.tables.catalog.connections import Connections
         from airflow_abs.tables.declared import take_sources
 
         folder = self.folder(context)
@@ -87,10 +87,10 @@ class PlanOperator(JobTask, SkipMixin):
         began = context["ti"].start_date.timestamp()
         with open_session(endpoint) as session:
             known = read_history(folder, logical_date(context))
-            connect = Connections(catalog_properties, lambda: nullcontext(SessionCatalog(session)), open_path)
+            access = table_access(lambda: nullcontext(SessionCatalog(session)))
             programs = self._programs(
                 folder,
-                connect,
+                access,
                 lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context)),
             )
             options = {**self.options, "data_interval": _data_interval(context)}
@@ -134,10 +134,10 @@ class PlanOperator(JobTask, SkipMixin):
     def _programs(
         self,
         folder: JobFolder,
-        connect: Callable[[str], Mapping[str, str]],
+        access: TableAccess,
         take: Callable[[dict[str, Any]], dict[str, Any]] = lambda sources: sources,
     ) -> dict[str, Any]:
-        """What is rendered, by vertex. `connect` is as in `TableSource.pin`; `take` makes of incremental sources the
+        """What is rendered, by vertex. `access` is as in `TableSource.pin`; `take` makes of incremental sources the
         files that are this run's."""
         from airflow_abs.spark.compile.vertices import VertexProgram
         from airflow_abs.tables.declared import find_targets, pin_sources, read_declared
@@ -145,9 +145,9 @@ class PlanOperator(JobTask, SkipMixin):
         self._check_secrets()
         declared = {name: read_declared(sink) for name, sink in self.sinks.items()}
         check_sinks({name: sink for name, sink in declared.items() if isinstance(sink, Files)})
-        sinks = find_targets(declared, connect)
+        sinks = find_targets(declared, access)
         read = {name: read_declared(value) for name, value in self.sources.items()}
-        sources = take(pin_sources(read, connect, folder))
+        sources = take(pin_sources(read, access, folder))
         return {
             name: VertexProgram(
                 name,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from airflow_abs.exchange.publish.target_table import TargetPartition, TargetTable
     from airflow_abs.exchange.sources.listing import SourceFile
     from airflow_abs.exchange.sources.pinned import PinnedTable
+    from airflow_abs.tables.access import TableAccess
     from airflow_abs.tables.errors import TableError
     from airflow_abs.tables.sink import Published, RunFiles, TableSink
     from airflow_abs.tables.source import InferenceContext, Inferred, LandedSource, Pin, TableSource
@@ -27,6 +28,7 @@ _HOMES = {
     "RunFiles": "airflow_abs.tables.sink",
     "SourceFile": "airflow_abs.exchange.sources.listing",
     "StagedFile": "airflow_abs.exchange.publish.record",
+    "TableAccess": "airflow_abs.tables.access",
     "TableError": "airflow_abs.tables.errors",
     "TableSink": "airflow_abs.tables.sink",
     "TableSource": "airflow_abs.tables.source",
@@ -44,6 +46,7 @@ __all__ = [
     "RunFiles",
     "SourceFile",
     "StagedFile",
+    "TableAccess",
     "TableError",
     "TableSink",
     "TableSource",

@@ -12,6 +12,7 @@ from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import Constant, PinnedTable
 from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import with_authority
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.sink import Published, RunFiles
 from airflow_abs.tables.source import InferenceContext, Inferred, Pin, spans_by_column
 from airflow_abs.tables.table_arguments import check_sink, installed, refuse_source_arguments
@@ -73,19 +74,18 @@ class Table:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def pin(self, connect: Callable[[str], Mapping[str, str]]) -> Pin:
+    def pin(self, access: TableAccess) -> Pin:
         """Fix what is read.
 
         Args:
-            connect: the task's, with its Spark; see `airflow_abs.tables.catalog.connections`.
+            access: to the catalog of the job's Spark.
 
         Raises:
             TableError: see `read_content`; or `where` is given, and pyiceberg is not installed.
         """
-        from airflow_abs.tables.catalog.connections import connections_of
         from airflow_abs.tables.catalog.content import read_content
 
-        with connections_of(connect).open_catalog() as catalog, installed(self.name, "iceberg"):
+        with access.open_catalog() as catalog, installed(self.name, "iceberg"):
             content = read_content(self.name, catalog, self.where, list(self.prune))
         files = tuple(
             SourceFile(
@@ -100,17 +100,16 @@ class Table:
         """All files that `plan` fixed: it has left out what `where` does not need."""
         return Inferred(context.files)
 
-    def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+    def target(self, access: TableAccess) -> TargetTable:
         """What rows must be like to be published to it.
 
         Raises:
             TableError: see `read_target`; or it is given what only a source has.
         """
-        from airflow_abs.tables.catalog.connections import connections_of
         from airflow_abs.tables.catalog.target import read_target
 
         refuse_source_arguments(self.name, "prune", self.where)
-        with connections_of(connect).open_catalog() as catalog:
+        with access.open_catalog() as catalog:
             target = read_target(self.name, catalog, storage=self.storage or "", mode=self.mode)
         sort_by = tuple(column for column in self.sort_by if column not in target.not_in_files)
         return replace(target, sort_by=sort_by, files=self.files)
@@ -119,16 +118,14 @@ class Table:
     def publish(
         target: TargetTable,
         run: RunFiles,
-        connect: Callable[[str], Mapping[str, str]],
+        access: TableAccess,
         on_step: Callable[[str], None],
     ) -> Published:
         """The run's files where the catalog sends readers; errors as `CatalogPublication.publish`."""
-        from airflow_abs.tables.catalog.connections import connections_of
         from airflow_abs.tables.catalog.publish import CatalogPublication
 
-        own = connections_of(connect)
-        with own.open_catalog() as catalog:
-            return CatalogPublication(target, run, catalog, own.open_path, on_step).publish()
+        with access.open_catalog() as catalog:
+            return CatalogPublication(target, run, catalog, access.open_path, on_step).publish()
 
     @property
     def asset_uri(self) -> str | None:

@@ -16,6 +16,7 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.kinds import class_of, kind_of, to_declared
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import Given, LandedSource, Pin, TableSource
@@ -29,20 +30,18 @@ def read_declared(value: Mapping[str, Any]) -> Any:
     return class_of(value["kind"])(**fields)
 
 
-def find_targets(
-    sinks: Mapping[str, Files | TableSink], connect: Callable[[str], Mapping[str, str]]
-) -> dict[str, Files | TargetTable]:
+def find_targets(sinks: Mapping[str, Files | TableSink], access: TableAccess) -> dict[str, Files | TargetTable]:
     """What the tables among the sinks are now; files stay as they are declared.
 
     Args:
         sinks: by vertex, rendered.
-        connect: as in `TableSink.target`.
+        access: as in `TableSink.target`.
 
     Raises:
         TableError: the first that went wrong.
         JobGraphError: two vertices publish to one table.
     """
-    found = {name: sink if isinstance(sink, Files) else _target(sink, connect) for name, sink in sinks.items()}
+    found = {name: sink if isinstance(sink, Files) else _target(sink, access) for name, sink in sinks.items()}
     taken: dict[str, str] = {}
     for name, target in found.items():
         if isinstance(target, TargetTable) and taken.setdefault(target.uuid, name) != name:
@@ -53,20 +52,20 @@ def find_targets(
     return found
 
 
-def _target(sink: TableSink, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
-    return replace(sink.target(connect), kind=kind_of(sink))
+def _target(sink: TableSink, access: TableAccess) -> TargetTable:
+    return replace(sink.target(access), kind=kind_of(sink))
 
 
 def pin_sources(
     sources: Mapping[str, Files | TableSource | LandedSource],
-    connect: Callable[[str], Mapping[str, str]],
+    access: TableAccess,
     folder: JobFolder,
 ) -> dict[str, Files | Pin]:
     """Fix what is read of every table, all of them side by side; files stay as they are declared.
 
     Args:
         sources: by vertex, rendered.
-        connect: as in `TableSource.pin`.
+        access: as in `TableSource.pin`.
         folder: of the run, for the rows of tables that do not keep them.
 
     Raises:
@@ -75,9 +74,9 @@ def pin_sources(
 
     def pin(vertex: str, table: TableSource | LandedSource) -> Pin:
         if isinstance(table, LandedSource):
-            pin = table.land(connect, folder.landed_path(vertex, uuid.uuid4().hex))
+            pin = table.land(access, folder.landed_path(vertex, uuid.uuid4().hex))
         else:
-            pin = table.pin(connect)
+            pin = table.pin(access)
         return replace(pin, pinned=replace(pin.pinned, declared=to_declared(table)))
 
     tables = {name: source for name, source in sources.items() if not isinstance(source, Files)}

@@ -13,6 +13,7 @@ from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import Constant, PinnedTable
 from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import connection_of, for_hadoop, with_authority, without_connection
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.sink import Published, RunFiles
 from airflow_abs.tables.source import InferenceContext, Inferred, Pin, spans_by_column
 from airflow_abs.tables.table_arguments import check_sink, installed, read_number, refuse_source_arguments
@@ -72,11 +73,11 @@ class DeltaTable:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def pin(self, connect: Callable[[str], Mapping[str, str]]) -> Pin:
+    def pin(self, access: TableAccess) -> Pin:
         """Fix what is read.
 
         Args:
-            connect: what the connection that the path names holds.
+            access: to the connection that the path names.
 
         Raises:
             TableError: see `load_table` and `read_version`; or deltalake is not installed.
@@ -85,7 +86,7 @@ class DeltaTable:
             from airflow_abs.tables.delta.storage import TableFolder, load_table
             from airflow_abs.tables.delta.version import read_version
 
-            version, options = self._version(), _options(self.path, connect)
+            version, options = self._version(), _options(self.path, access)
             table = load_table(self.path, options, version)
             sizes = TableFolder(self.path, options).sizes if version is not None else None
             content = read_version(self.path, table, where=self.where, sizes=sizes, prune=list(self.prune))
@@ -101,7 +102,7 @@ class DeltaTable:
         """All files that `plan` fixed: it has left out what `where` does not need."""
         return Inferred(context.files)
 
-    def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+    def target(self, access: TableAccess) -> TargetTable:
         """What rows must be like to be published to it.
 
         Raises:
@@ -112,7 +113,7 @@ class DeltaTable:
         with installed(self.path, "delta"):
             from airflow_abs.tables.delta.storage import load_table
             from airflow_abs.tables.delta.target import read_target
-        table = load_table(self.path, _options(self.path, connect))
+        table = load_table(self.path, _options(self.path, access))
         target = read_target(self.path, table, conn_id=connection_of(self.path) or "", mode=self.mode)
         sort_by = tuple(column for column in self.sort_by if column not in target.not_in_files)
         return replace(target, sort_by=sort_by, files=self.files)
@@ -121,7 +122,7 @@ class DeltaTable:
     def publish(
         target: TargetTable,
         run: RunFiles,
-        connect: Callable[[str], Mapping[str, str]],
+        access: TableAccess,
         on_step: Callable[[str], None],
     ) -> Published:
         """One version with the run's files; errors as `VersionPublication.publish`, `make_data_files`."""
@@ -129,7 +130,7 @@ class DeltaTable:
         from airflow_abs.tables.delta.publish import VersionPublication
         from airflow_abs.tables.delta.storage import TableFolder, load_table
 
-        options = _options(target.table, connect)
+        options = _options(target.table, access)
         folder = TableFolder(target.table, options)
         publication = VersionPublication(
             target=target,
@@ -162,11 +163,11 @@ class DeltaTable:
         return read_number(self.path, "version", self.version, "the number of a version")
 
 
-def _options(path: str, connect: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
+def _options(path: str, access: TableAccess) -> dict[str, str]:
     from airflow_abs.tables.delta.storage import storage_options
 
     conn_id = connection_of(path)
-    return storage_options(path, connect(conn_id) if conn_id else {})
+    return storage_options(path, access.connection(conn_id) if conn_id else {})
 
 
 def _describe(content: VersionContent) -> PinnedTable:

@@ -12,6 +12,7 @@ from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import for_hadoop
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.sink import Published, RunFiles
 from airflow_abs.tables.source import InferenceContext, Inferred, Pin, spans_by_column
 from airflow_abs.tables.table_arguments import check_sink, installed, read_number, refuse_source_arguments
@@ -76,11 +77,11 @@ class IcebergTable:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def pin(self, connect: Callable[[str], Mapping[str, str]]) -> Pin:
+    def pin(self, access: TableAccess) -> Pin:
         """Fix what is read.
 
         Args:
-            connect: the catalog's properties behind a connection's id.
+            access: to the connection of the catalog.
 
         Raises:
             TableError: see `load_table` and `read_snapshot`; or pyiceberg is not installed.
@@ -89,7 +90,7 @@ class IcebergTable:
             from airflow_abs.tables.iceberg.snapshot import read_snapshot
         content = read_snapshot(
             self.table,
-            self._load(connect),
+            self._load(access),
             snapshot_id=self._snapshot_id(),
             where=self.where,
             prune=list(self.prune),
@@ -106,7 +107,7 @@ class IcebergTable:
         """All files that `plan` fixed: it has left out what `where` does not need."""
         return Inferred(context.files)
 
-    def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+    def target(self, access: TableAccess) -> TargetTable:
         """What rows must be like to be published to it.
 
         Raises:
@@ -117,14 +118,14 @@ class IcebergTable:
             from airflow_abs.tables.iceberg.target import read_target
         refuse_source_arguments(self.table, "snapshot", self.where, self._snapshot_id())
         conn_id = self.conn_id or self.table.partition(".")[0]
-        target = read_target(self.table, self._load(connect), conn_id=conn_id, mode=self.mode)
+        target = read_target(self.table, self._load(access), conn_id=conn_id, mode=self.mode)
         return replace(target, sort_by=self.sort_by, files=self.files)
 
     @staticmethod
     def publish(
         target: TargetTable,
         run: RunFiles,
-        connect: Callable[[str], Mapping[str, str]],
+        access: TableAccess,
         on_step: Callable[[str], None],
     ) -> Published:
         """One snapshot with the run's files; errors as `SnapshotPublication.publish`, `make_data_files`."""
@@ -137,7 +138,7 @@ class IcebergTable:
             target=target,
             identity=run.identity,
             digest=run.digest,
-            load=partial(load_table, name, catalog, connect(target.conn_id)),
+            load=partial(load_table, name, catalog, access.connection(target.conn_id)),
             make_files=lambda table, prefix: make_data_files(table, target, run.files, prefix),
             count=len(run.files),
             on_step=on_step,
@@ -152,11 +153,11 @@ class IcebergTable:
         catalog, _, name = self.table.partition(".")
         return f"x-iceberg://{catalog}/{name}"
 
-    def _load(self, connect: Callable[[str], Mapping[str, str]]) -> Table:
+    def _load(self, access: TableAccess) -> Table:
         from airflow_abs.tables.iceberg.catalog import load_table
 
         catalog, _, name = self.table.partition(".")
-        return load_table(name, catalog, connect(self.conn_id or catalog))
+        return load_table(name, catalog, access.connection(self.conn_id or catalog))
 
     def _snapshot_id(self) -> int | None:
         return read_number(self.table, "snapshot", self.snapshot, "the id of a snapshot")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from threading import Thread
@@ -24,7 +24,7 @@ from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.sources.planned_source import vertex_of
 from airflow_abs.exchange.sources.splits import ListedSource
-from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import read_declared
 from airflow_abs.tables.errors import TableError, first_line
 from airflow_abs.tables.kinds import check_declared
@@ -43,15 +43,13 @@ class SourceInference:
     Args:
         folder: of the run.
         plan: of the run.
-        open_path: opens a path that Airflow may know a connection of.
-        connect: as in `TableSource.pin`.
+        access: as in `TableSource.pin`.
         declared: the kinds of table that the DAG has.
     """
 
     folder: JobFolder
     plan: JobPlan
-    open_path: Callable[[str], ExchangePath]
-    connect: Callable[[str], Mapping[str, str]]
+    access: TableAccess
     declared: Collection[str]
 
     def __call__(self, region: PlannedRegion, wrote: Producers) -> dict[str, ListedSource]:
@@ -62,7 +60,7 @@ class SourceInference:
             TableError: a table's kind is none that the DAG declares, or cannot be loaded; an answer has a file that
                 `plan` did not fix, or one twice.
         """
-        listed = list_sources(self.folder, self.open_path, region, wrote)
+        listed = list_sources(self.folder, self.access.open_path, region, wrote)
         tables = {source.name: source.table for source in region.sources if source.table and source.table.declared}
         until = monotonic() + self._timeout
         asked = {name: self._ask(region, table, listed[name]) for name, table in tables.items()}
@@ -76,7 +74,7 @@ class SourceInference:
         context = InferenceContext(
             pinned=table,
             files=listed.files,
-            connect=self.connect,
+            access=self.access,
             bounds=Bounds(options.min_parallelism, options.max_parallelism),
             target_bytes=options.target_bytes,
             slots=options.slots,

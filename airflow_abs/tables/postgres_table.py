@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -10,6 +10,7 @@ from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import column_list
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.sink import Published, RunFiles
 from airflow_abs.tables.source import InferenceContext, Inferred, Pin
@@ -74,11 +75,11 @@ class PostgresTable:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def land(self, connect: Callable[[str], Mapping[str, str]], folder: ExchangePath) -> Pin:
+    def land(self, access: TableAccess, folder: ExchangePath) -> Pin:
         """Copy what is read.
 
         Args:
-            connect: a connection's id to libpq's properties.
+            access: to the connection, which holds libpq's properties.
             folder: in the exchange, which nobody else writes to.
 
         Raises:
@@ -88,13 +89,13 @@ class PostgresTable:
         with installed(self._label, "postgres"):
             from airflow_abs.tables.postgres.landing import Wanted, land
         wanted = Wanted(self._label, self.table, self.query, self.where, self.columns, self.as_text)
-        return _pin(self._label, land(wanted, connect(self.conn_id), folder))
+        return _pin(self._label, land(wanted, access.connection(self.conn_id), folder))
 
     async def infer(self, context: InferenceContext) -> Inferred:
         """All that `plan` copied, which holds no row that `where` leaves out."""
         return Inferred(context.files)
 
-    def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+    def target(self, access: TableAccess) -> TargetTable:
         """What rows must be like to be published to it.
 
         Raises:
@@ -108,19 +109,19 @@ class PostgresTable:
         with installed(self._label, "postgres"):
             from airflow_abs.tables.postgres.target import Declared, read_target
         declared = Declared(self._label, self.conn_id, self.table, self.mode, self.columns, self.where)
-        return read_target(declared, connect(self.conn_id))
+        return read_target(declared, access.connection(self.conn_id))
 
     @staticmethod
     def publish(
         target: TargetTable,
         run: RunFiles,
-        connect: Callable[[str], Mapping[str, str]],
+        access: TableAccess,
         on_step: Callable[[str], None],
     ) -> Published:
         """One transaction with the run's rows; errors as `TransactionPublication.publish`."""
         from airflow_abs.tables.postgres.publish import TransactionPublication
 
-        return TransactionPublication(target, run, connect(target.conn_id), on_step).publish()
+        return TransactionPublication(target, run, access.connection(target.conn_id), on_step).publish()
 
     @property
     def asset_uri(self) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_abs.exchange.publish.target_table import TargetTable
+from airflow_abs.tables.access import TableAccess
 
 if TYPE_CHECKING:
     from airflow_abs.exchange.publish.record import StagedFile
@@ -57,11 +58,11 @@ class TableSink(Protocol):
     def to_json(self) -> dict[str, Any]:
         """The declaration with its templates, as JSON values; the key ``kind`` is taken."""
 
-    def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+    def target(self, access: TableAccess) -> TargetTable:
         """Ask the table for its columns and partitions, once, in `plan`.
 
         Args:
-            connect: an Airflow connection's id to what the connection holds, as plain properties.
+            access: as in `TableSource.pin`.
 
         Raises:
             TableError: what is wrong, and what to do.
@@ -75,7 +76,7 @@ class TableSink(Protocol):
     def publish(
         target: TargetTable,
         run: RunFiles,
-        connect: Callable[[str], Mapping[str, str]],
+        access: TableAccess,
         on_step: Callable[[str], None],
     ) -> Published:
         """Make the run's rows those of the table, all at once; in `commit`, on whatever worker.
@@ -87,7 +88,7 @@ class TableSink(Protocol):
         Args:
             target: as `target` gave it, back from JSON, with its kind.
             run: its files, which are to be left where they are; there may be none.
-            connect: as in `target`.
+            access: as in `target`.
             on_step: to be told each step that is done; what it raises must end the publication there, as a kill would.
 
         Raises:

@@ -16,6 +16,7 @@ from airflow_abs.exchange.sources.partitions import partition_of, partition_valu
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.sources.splits import list_splits
 from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.tables.access import TableAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class InferenceContext:
 
     Args:
         pinned, files: what `plan` has fixed; the answer is some or all of the files.
-        connect: as in `TableSource.pin`.
+        access: as in `TableSource.pin`.
         bounds: of the number of subtasks.
         target_bytes: what one of them should read.
         slots: how many of them run at once; None if nobody knows.
@@ -63,7 +64,7 @@ class InferenceContext:
 
     pinned: PinnedTable
     files: Sequence[SourceFile]
-    connect: Callable[[str], Mapping[str, str]]
+    access: TableAccess
     bounds: Bounds
     target_bytes: int
     slots: int | None = None
@@ -94,11 +95,11 @@ class TableSource(Protocol):
     def to_json(self) -> dict[str, Any]:
         """The declaration with its templates, and its `kind`."""
 
-    def pin(self, connect: Callable[[str], Mapping[str, str]]) -> Pin:
+    def pin(self, access: TableAccess) -> Pin:
         """Ask the table what it holds, once, in `plan`. May call outside systems and take seconds.
 
         Args:
-            connect: an Airflow connection's id to what the connection holds, as plain properties.
+            access: what the task lets it reach: Airflow's connections, paths, the catalog of the job's Spark.
 
         Raises:
             TableError: what is wrong, and what to do.
@@ -120,11 +121,11 @@ class LandedSource(Protocol):
     def to_json(self) -> dict[str, Any]:
         """As `TableSource.to_json`."""
 
-    def land(self, connect: Callable[[str], Mapping[str, str]], folder: ExchangePath) -> Pin:
+    def land(self, access: TableAccess, folder: ExchangePath) -> Pin:
         """Copy the rows, all of one moment, into new files.
 
         Args:
-            connect: as in `TableSource.pin`.
+            access: as in `TableSource.pin`.
             folder: of the run, in the exchange; it is not there yet, and goes with the run.
 
         Raises:

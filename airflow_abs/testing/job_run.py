@@ -24,8 +24,7 @@ from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.results.audit import check_region
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import write_json
-from airflow_abs.hooks.catalogs import catalog_properties
-from airflow_abs.hooks.storage import open_path
+from airflow_abs.hooks.catalogs import table_access
 from airflow_abs.spark.catalog.session_catalog import open_session_catalog
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.connection import Connection, open_connection
@@ -34,7 +33,6 @@ from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.planning import plan_job
 from airflow_abs.spark.result_rows import read_rows
 from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
-from airflow_abs.tables.catalog.connections import Connections
 from airflow_abs.tables.inference import SourceInference
 from airflow_abs.tables.publishing.publication import publish_to_table
 
@@ -91,7 +89,7 @@ class JobRun:
         reports = {name: self.reports[name] for name in sorted(producers)}
         tables = [source.table for each in self.plan.regions for source in each.sources if source.table is not None]
         kinds = {table.declared["kind"] for table in tables}  # planned in this process, of what the job declares
-        sources = SourceInference(self.folder, self.plan, Path, catalog_properties, kinds)
+        sources = SourceInference(self.folder, self.plan, table_access(), kinds)
         stored = decide_and_store(self.folder, self.plan, region, reports, sources)
         self.decisions[region] = stored.decision
         return stored
@@ -137,8 +135,8 @@ class JobRun:
     def to_table(self) -> Callable[[JobFolder, str, PlannedSink], dict[str, Any]]:
         """Publishes a sink that is a table; the plan was made in this process, of what the job declares."""
         tables = [sink.table for region in self.plan.regions for sink in region.sinks if sink.table is not None]
-        connect = Connections(catalog_properties, partial(open_session_catalog, lambda: self.endpoint), open_path)
-        return partial(publish_to_table, connect=connect, declared={table.kind for table in tables})
+        access = table_access(partial(open_session_catalog, lambda: self.endpoint))
+        return partial(publish_to_table, access=access, declared={table.kind for table in tables})
 
     def commit(self) -> None:
         """The part of the `commit` tasks: publish every sink."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.operators.plan import PlanOperator
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-    from airflow_abs.tables.catalog.connections import Connections
+    from airflow_abs.tables.access import TableAccess
     from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
     from airflow_abs.testing.job_run import JobRun
 
@@ -191,18 +191,16 @@ def _plan(
     from airflow_abs.core.graph.job_graph import build_job_graph
     from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.exchange.sources.files import Files
-    from airflow_abs.hooks.catalogs import catalog_properties
-    from airflow_abs.hooks.storage import open_path
+    from airflow_abs.hooks.catalogs import table_access
     from airflow_abs.spark.catalog.session_catalog import SessionCatalog
     from airflow_abs.spark.compile.vertices import is_materialised
-    from airflow_abs.tables.catalog.connections import Connections
     from airflow_abs.testing.job_run import JobRun
     from airflow_abs.testing.tables import write_inputs
 
     sources = write_inputs(session, folder / "inputs", task.sources, inputs)
     run = JobFolder(folder / "exchange", task.dag_id, "planned", task.job)
-    connect = Connections(catalog_properties, lambda: nullcontext(SessionCatalog(session)), open_path)
-    programs = _programs(task, run, sources, folder / "sinks", context, connect)
+    access = table_access(lambda: nullcontext(SessionCatalog(session)))
+    programs = _programs(task, run, sources, folder / "sinks", context, access)
     passed_on = {vertex.name for vertex in task.graph.vertices if not is_materialised(task.graph, vertex.name)}
     for name in passed_on:  # their rows would stay inside Spark: they are written besides
         programs[name] = replace(programs[name], sink=Files(str(folder / "sinks" / name)))
@@ -218,7 +216,7 @@ def _programs(
     sources: Mapping[str, Any],
     sinks: Path,
     context: Mapping[str, Any],
-    connect: Connections,
+    access: TableAccess,
 ) -> dict[str, Any]:
     """The task's own programs, rendered, with sinks below a folder of ours."""
     rendered = {name: value for name, value in task.sources.items() if name not in sources}
@@ -228,7 +226,7 @@ def _programs(
     copy.transform_kwargs = _render(task, task.transform_kwargs, context)
     copy.queries = _render(task, task.queries, context)
     copy.expectations = _render(task, task.expectations, context)
-    programs: dict[str, Any] = copy._programs(run, connect)
+    programs: dict[str, Any] = copy._programs(run, access)
     return programs
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_abs.exchange.publish.record import StagedFile
     from airflow_abs.exchange.publish.target_table import TargetTable
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-    from airflow_abs.tables.catalog.connections import Connections
+    from airflow_abs.tables.access import TableAccess
     from airflow_abs.testing.job_run import JobRun
     from airflow_abs.testing.local import LocalRun
 
@@ -120,16 +120,14 @@ def check(holds: bool, otherwise: str) -> None:
         raise AssertionError(otherwise)
 
 
-def connections(endpoint: Callable[[], ConnectEndpoint]) -> Connections:
+def table_access(endpoint: Callable[[], ConnectEndpoint]) -> TableAccess:
     """What tasks let tables reach: Airflow's connections, and the catalog of a Spark server."""
     from functools import partial
 
-    from airflow_abs.hooks.catalogs import catalog_properties
-    from airflow_abs.hooks.storage import open_path
+    from airflow_abs.hooks import catalogs
     from airflow_abs.spark.catalog.session_catalog import open_session_catalog
-    from airflow_abs.tables.catalog.connections import Connections
 
-    return Connections(catalog_properties, partial(open_session_catalog, endpoint), open_path)
+    return catalogs.table_access(partial(open_session_catalog, endpoint))
 
 
 def stage_file(folder: Path, rows: pa.Table, partition: str = "") -> StagedFile:
@@ -224,7 +222,7 @@ def planned_tables(
             made[name] = AdaptiveSparkOperator(task_id=name, **{**arguments, "inputs": inputs})
     task: Any = dag.get_task("job.plan")
     run = JobFolder(folder, "contract", "planned", "job")
-    programs = task._programs(run, connections(lambda: endpoint))
+    programs = task._programs(run, table_access(lambda: endpoint))
     planned = JobRun.planned(endpoint, run, task.graph, programs, task.options)
     with open_session(endpoint) as session:
         yield PlannedTables(planned, session)

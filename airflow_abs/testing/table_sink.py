@@ -14,10 +14,10 @@ from airflow_abs.testing.table_contract import (
     as_written,
     check,
     check_rows,
-    connections,
     make_rows,
     planned_tables,
     stage_file,
+    table_access,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class TableSinkContract(TableContract):
     def target(self, mode: str = "append") -> TargetTable:
         from airflow_abs.tables.declared import find_targets
 
-        return cast("TargetTable", find_targets({"t": self.declare(mode=mode)}, connections(self.endpoint))["t"])
+        return cast("TargetTable", find_targets({"t": self.declare(mode=mode)}, table_access(self.endpoint))["t"])
 
     def publish(
         self,
@@ -58,7 +58,7 @@ class TableSinkContract(TableContract):
         from airflow_abs.tables.publishing.publication import publish_staged
 
         return publish_staged(
-            target, staged, identity=f"dag/{run}/job/t", connect=connections(self.endpoint), on_step=on_step
+            target, staged, identity=f"dag/{run}/job/t", access=table_access(self.endpoint), on_step=on_step
         )
 
     def stage(self, folder: Path, target: TargetTable, *rows: tuple[int, int]) -> list[StagedFile]:

@@ -14,9 +14,9 @@ from airflow_abs.testing.table_contract import (
     TableContract,
     check,
     check_rows,
-    connections,
     make_rows,
     planned_tables,
+    table_access,
 )
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class TableSourceContract(TableContract):
 
         source = self.declare(**arguments)
         if isinstance(source, LandedSource):
-            return source.land(connections(self.endpoint), folder / "landed")
-        return cast("Pin", source.pin(connections(self.endpoint)))
+            return source.land(table_access(self.endpoint), folder / "landed")
+        return cast("Pin", source.pin(table_access(self.endpoint)))
 
     def infer(self, pin: Pin, **arguments: Any) -> Inferred:
         """What the table answers in `decide`, on the thread on which it is asked there."""
@@ -55,7 +55,7 @@ class TableSourceContract(TableContract):
         from airflow_abs.tables.source import InferenceContext
 
         context = InferenceContext(
-            pin.pinned, pin.files, connections(self.endpoint), Bounds(1, 128), target_bytes=2**20
+            pin.pinned, pin.files, table_access(self.endpoint), Bounds(1, 128), target_bytes=2**20
         )
         return ask(self.declare(**arguments), context, _SECONDS).result(_SECONDS)
 

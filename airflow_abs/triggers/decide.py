@@ -15,7 +15,7 @@ from airflow_abs.core.slots.admission import Admission, advise_bound, exceeds_sl
 from airflow_abs.core.wording import format_bytes
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.hooks.catalogs import catalog_properties
+from airflow_abs.hooks.catalogs import table_access
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.triggers.subtask import error_to_json
 from airflow_abs.triggers.task_end import succeed
@@ -107,7 +107,7 @@ def decide(
         check_region(folder, plan.region(producer), is_commit=False)
     ready = ready_since(reports, time.time())
     with decide_span(folder, region) as span:
-        sources = SourceInference(folder, plan, open_path, catalog_properties, table_kinds)
+        sources = SourceInference(folder, plan, table_access(), table_kinds)
         stored = decide_and_store(folder, plan, region, reports, sources, measured_at=ready)
         describe_decided(span, stored.decision)
     log.info("%s", stored.decision.describe())

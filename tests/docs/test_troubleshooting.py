@@ -42,7 +42,7 @@ INTERNAL_MESSAGES = (
     "is given twice",
     "none of the vertices",
     "the plan did not take files for it",
-    "expected Connections, which can open a session of Spark",
+    "this task has no Spark session to ask a catalog",
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Barrier
@@ -14,6 +13,7 @@ from airflow.sdk import Asset
 from airflow_abs import Files, IcebergTable
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.sources.pinned import PinnedTable
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import pin_sources, read_declared
 from airflow_abs.tables.kinds import to_declared
 from airflow_abs.tables.source import Pin
@@ -32,7 +32,7 @@ class SlowTable:
     def to_json(self) -> dict[str, Any]:
         return {}
 
-    def pin(self, connect: Callable[[str], Mapping[str, str]]) -> Pin:
+    def pin(self, access: TableAccess) -> Pin:
         self.asked.wait(timeout=30)
         return PIN
 
@@ -71,7 +71,7 @@ def test_a_tables_asset_is_its_name_if_that_is_known_before_the_run() -> None:
 def test_tables_are_asked_side_by_side_and_files_stay_as_they_are() -> None:
     files, together = Files("/lake/orders"), Barrier(2)
     sources = {"a": SlowTable(together), "b": files, "c": SlowTable(together)}
-    found = pin_sources(sources, lambda conn_id: {}, FOLDER)
+    found = pin_sources(sources, TableAccess(lambda conn_id: {}, Path), FOLDER)
     slow = {"kind": "tests.tables.test_declared.SlowTable"}
     pin = replace(PIN, pinned=replace(PIN.pinned, declared=slow))  # by which `decide` makes the table again
     assert found == {"a": pin, "b": files, "c": pin}

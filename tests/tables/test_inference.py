@@ -20,6 +20,7 @@ from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable, write_pinned_files
 from airflow_abs.exchange.sources.planned_source import PlannedSource
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.inference import SourceInference
 from airflow_abs.tables.source import InferenceContext, Inferred
@@ -84,7 +85,7 @@ def decide(
     usual: Mapping[str, UsualBytes] = more.pop("usual", {})
     plan = JobPlan("plan-1", (region,), {**OPTIONS, **more}, None, "4.2.0", usual=usual)
     write_pinned_files(run, "sold", "sold", files)
-    sources = SourceInference(run, plan, Path, lambda conn_id: {}, declared)
+    sources = SourceInference(run, plan, TableAccess(lambda conn_id: {}, Path), declared)
     stored = decide_and_store(run, plan, "sold", {}, sources)
     assert read_decision(run, "sold") == stored
     assert plan.strange_sources(stored.decision) == ()

@@ -15,6 +15,7 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.records.plan import PlannedSink
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import find_targets, read_declared
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.kinds import kind_of, to_declared
@@ -36,22 +37,25 @@ class OwnTable:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def target(self, connect: Callable[[str], Mapping[str, str]]) -> TargetTable:
+    def target(self, access: TableAccess) -> TargetTable:
         return replace(TARGET, conn_id=self.name)
 
     @staticmethod
     def publish(
         target: TargetTable,
         run: RunFiles,
-        connect: Callable[[str], Mapping[str, str]],
+        access: TableAccess,
         on_step: Callable[[str], None],
     ) -> Published:
         on_step(run.identity)
         return Published(changed=True, details={"edition": 3, "rows": "the package counts them"})
 
 
-def no_connections(conn_id: str) -> Mapping[str, str]:
+def _no_connection(conn_id: str) -> Mapping[str, str]:
     raise AssertionError(conn_id)
+
+
+NO_ACCESS = TableAccess(_no_connection, Path)
 
 
 def test_our_kinds_have_words_and_those_of_others_the_path_of_their_class() -> None:
@@ -80,11 +84,11 @@ def test_a_class_that_is_not_installed_is_named() -> None:
 
 
 def test_a_target_knows_its_kind_and_is_published_by_it() -> None:
-    target = find_targets({"t": OwnTable("shelf")}, no_connections)["t"]
+    target = find_targets({"t": OwnTable("shelf")}, NO_ACCESS)["t"]
     assert isinstance(target, TargetTable)
     assert (target.kind, target.conn_id) == (PATH, "shelf")
     steps: list[str] = []
-    done = publish_staged(target, [], identity="dag/monday/job/t", connect=no_connections, on_step=steps.append)
+    done = publish_staged(target, [], identity="dag/monday/job/t", access=NO_ACCESS, on_step=steps.append)
     assert (done["edition"], done["rows"], done["target"]) == (3, 0, "shelf.books")
     assert steps == ["dag/monday/job/t"]
 
@@ -93,7 +97,7 @@ def test_a_record_that_names_a_class_which_the_dag_does_not_loads_nothing(tmp_pa
     folder = JobFolder(tmp_path, "dag", "monday", "job")
     sink = PlannedSink("t", "t.sink", None, replace(TARGET, kind="antigravity.Table"))
     with pytest.raises(TableError, match=r"planned as one of kind 'antigravity.Table', and the DAG declares 'iceberg'"):
-        publish_to_table(folder, "t", sink, no_connections, declared=["iceberg"])
+        publish_to_table(folder, "t", sink, NO_ACCESS, declared=["iceberg"])
 
 
 def test_every_decision_and_commit_of_a_job_knows_the_kinds_of_all_its_sources_and_sinks() -> None:

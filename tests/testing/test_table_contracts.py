@@ -30,8 +30,8 @@ class TestShelfTable(test_shelf.TestShelfTable):  # type: ignore[misc]
 
 
 class _Sizeless(ShelfTable):
-    def pin(self, connect: Any) -> Any:
-        found = super().pin(connect)
+    def pin(self, access: Any) -> Any:
+        found = super().pin(access)
         return replace(found, files=tuple(replace(file, bytes=1) for file in found.files))
 
 
@@ -39,7 +39,7 @@ class _Wandering(ShelfTable):
     """Asks the shelf anew, instead of what `plan` fixed."""
 
     async def infer(self, context: Any) -> Any:
-        return Inferred(super().pin(context.connect).files)
+        return Inferred(super().pin(context.access).files)
 
 
 class _Unnamed(ShelfTable):
@@ -50,7 +50,7 @@ class _Forgetful(ShelfTable):
     """Does not look whether the run is there."""
 
     @staticmethod
-    def publish(target: Any, run: Any, connect: Any, on_step: Any) -> Any:
+    def publish(target: Any, run: Any, access: Any, on_step: Any) -> Any:
         number, version = shelf.newest(target.table)
         copied = [shelf.copy(file, target.table, run.identity) for file in run.files]
         on_step("copied")
@@ -63,10 +63,10 @@ class _HalfDone(ShelfTable):
     """Puts files into the table one after the other."""
 
     @staticmethod
-    def publish(target: Any, run: Any, connect: Any, on_step: Any) -> Any:
+    def publish(target: Any, run: Any, access: Any, on_step: Any) -> Any:
         for file in run.files:
             one = replace(run, identity=f"{run.identity}/{file.name}", digest=file.name, files=(file,))
-            ShelfTable.publish(target, one, connect, on_step)
+            ShelfTable.publish(target, one, access, on_step)
         return Published(changed=True)
 
 
@@ -74,10 +74,10 @@ class _Careless(ShelfTable):
     """Overwrites whatever it finds, seen or not."""
 
     @staticmethod
-    def publish(target: Any, run: Any, connect: Any, on_step: Any) -> Any:
+    def publish(target: Any, run: Any, access: Any, on_step: Any) -> Any:
         while True:
             try:
-                return ShelfTable.publish(target, run, connect, on_step)
+                return ShelfTable.publish(target, run, access, on_step)
             except shelf.CommitConflictError:
                 continue
 

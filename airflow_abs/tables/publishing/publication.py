@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from airflow_abs.exchange.publish.publication import Publication
 from airflow_abs.exchange.publish.record import StagedFile, digest_of
 from airflow_abs.exchange.publish.sinks import identity_of, staged_of
 from airflow_abs.exchange.records.plan import PlannedSink
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.kinds import check_declared, class_of
 from airflow_abs.tables.sink import Published, RunFiles
@@ -26,7 +27,7 @@ def publish_to_table(
     folder: JobFolder,
     region: str,
     sink: PlannedSink,
-    connect: Callable[[str], Mapping[str, str]],
+    access: TableAccess,
     declared: Collection[str],
 ) -> dict[str, Any]:
     """Publish what all subtasks of the region's decision wrote for one sink; a repetition changes nothing.
@@ -35,7 +36,7 @@ def publish_to_table(
         folder: of the job.
         region: whose.
         sink: as planned, to a table.
-        connect: an Airflow connection's id to what the connection holds.
+        access: as in `TableSink.publish`.
         declared: the kinds of table that the DAG has.
 
     Returns:
@@ -49,7 +50,7 @@ def publish_to_table(
         raise ValueError(f"sink of {sink.vertex}: the plan has no table for it")
     check_declared(sink.table.table, sink.table.kind, declared)
     staged = staged_of(folder, region, sink)
-    return publish_staged(sink.table, staged, identity=identity_of(folder, sink), connect=connect)
+    return publish_staged(sink.table, staged, identity=identity_of(folder, sink), access=access)
 
 
 def publish_staged(
@@ -57,7 +58,7 @@ def publish_staged(
     staged: Sequence[StagedFile],
     *,
     identity: str,
-    connect: Callable[[str], Mapping[str, str]],
+    access: TableAccess,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Make the staged files the run's rows in a table.
@@ -66,7 +67,7 @@ def publish_staged(
         target: as planned, of a kind that the DAG declares.
         staged: in the exchange, of all subtasks.
         identity: names the run and the sink, the same in every try.
-        connect: as in `publish_to_table`.
+        access: as in `publish_to_table`.
         on_step: see `TableSink.publish`.
 
     Raises:
@@ -75,7 +76,7 @@ def publish_staged(
     files = tuple(file for file in staged if file.rows)
     run = RunFiles(identity, digest_of(staged, target.mode, identity), files)
     try:
-        done: Published = class_of(target.kind).publish(target, run, connect, on_step)
+        done: Published = class_of(target.kind).publish(target, run, access, on_step)
     except ExchangeError:
         raise
     except Exception as error:  # of whatever library the table's kind or the storage's brings

@@ -18,6 +18,7 @@ from airflow_abs.core.graph.job_graph import JobVertex, build_job_graph
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.session import open_session
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import find_targets, take_sources
 from airflow_abs.testing import run_locally
 from airflow_abs.testing.job_run import JobRun
@@ -67,7 +68,7 @@ def test_a_stream_ends_in_a_table_with_every_row_once(connect_server: ConnectEnd
         folder = JobFolder(tmp_path / "exchange", "dag", run_id, "job")
         source = Files(str(out), incremental=True)
         taken = take_sources(folder, graph, {"orders": source}, Path, lambda _: True)
-        (target,) = find_targets({"orders": DeltaTable(table, mode="append")}, lambda _: {}).values()
+        (target,) = find_targets({"orders": DeltaTable(table, mode="append")}, TableAccess(lambda _: {}, Path)).values()
         programs = {"orders": VertexProgram("orders", None, {}, taken["orders"], target)}
         options = {**OPTIONS, "task_arguments": dict.fromkeys(programs, 0)}
         planned = JobRun.planned(connect_server, folder, graph, programs, options)

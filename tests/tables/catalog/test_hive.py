@@ -12,7 +12,7 @@ import pytest
 
 from airflow_abs import Table
 from airflow_abs.testing.rows import describe_difference
-from airflow_abs.testing.table_contract import connections, planned_tables
+from airflow_abs.testing.table_contract import planned_tables, table_access
 from tests.tables.catalog.many_files import check_many_files
 from tests.tables.catalog.warehouse import open_warehouse
 
@@ -76,7 +76,7 @@ def test_tables_of_a_hive_metastore_are_read_and_written_by_locations(
         assert describe_difference(warehouse.read("whole").select(expected.column_names), expected) is None
         where = {row[1] for row in warehouse.run("DESCRIBE TABLE EXTENDED {db}.copies PARTITION (day = NULL)")}
         assert any("/_airflow_abs/" in str(each) for each in where)
-        assert len(Table(f"{db}.copies").pin(connections(lambda: hive_server)).files) == 3
+        assert len(Table(f"{db}.copies").pin(table_access(lambda: hive_server)).files) == 3
 
 
 def test_many_files_of_a_hive_metastores_table_give_sparks_and_duckdbs_rows(

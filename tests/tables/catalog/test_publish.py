@@ -17,7 +17,7 @@ from airflow_abs.exchange.errors import CommitConflictError, MissingFileError, T
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.hooks.storage import open_path
-from airflow_abs.tables.catalog.connections import Connections
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.catalog.partitions import folder_of
 from airflow_abs.tables.catalog.run_folder import RunFolder
 from airflow_abs.tables.catalog.target import read_target
@@ -54,8 +54,8 @@ def publish(table: MemoryMetastore, target: TargetTable, staged: Sequence[Staged
     def catalog() -> Iterator[MemoryMetastore]:
         yield table
 
-    connect = Connections(lambda conn_id: {}, catalog, open_path)
-    return publish_staged(target, staged, identity=f"dag/{run}/job/t", connect=connect, **more)
+    access = TableAccess(lambda conn_id: {}, open_path, catalog)
+    return publish_staged(target, staged, identity=f"dag/{run}/job/t", access=access, **more)
 
 
 @pytest.mark.parametrize("partitioned", [False, True])

@@ -18,7 +18,7 @@ from airflow_abs import Files, Table
 from airflow_abs.spark.errors import SourceChangedError
 from airflow_abs.tables.catalog.content import read_content
 from airflow_abs.testing.rows import describe_difference
-from airflow_abs.testing.table_contract import connections, planned_tables
+from airflow_abs.testing.table_contract import planned_tables, table_access
 from tests.tables.catalog.many_files import check_many_files
 from tests.tables.catalog.warehouse import Warehouse
 
@@ -126,9 +126,9 @@ def test_only_partitions_that_a_condition_may_hold_in_are_listed(
 ) -> None:
     warehouse.run("CREATE TABLE {db}.t (id BIGINT, day DATE) USING parquet PARTITIONED BY (day)")
     warehouse.insert("t", pa.table({"id": [1, 2, 3], "day": [date(2026, 1, 1), date(2026, 1, 2), None]}))
-    connect = connections(lambda: connect_server)
+    access = table_access(lambda: connect_server)
     pins = {
-        where: Table(f"{warehouse.database}.t", where=where, prune={"day": {"vertex": "v", "column": "d"}}).pin(connect)
+        where: Table(f"{warehouse.database}.t", where=where, prune={"day": {"vertex": "v", "column": "d"}}).pin(access)
         for where in ("day > '2026-01-01'", "day IS NULL AND id > 1", "id = 1", None)
     }
     told = {where: (pin.pinned.files, pin.pinned.details["partitions"]) for where, pin in pins.items()}

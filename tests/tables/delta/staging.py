@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.delta.storage import load_table
 from airflow_abs.tables.delta.target import read_target
 from airflow_abs.tables.publishing.publication import publish_staged
@@ -55,7 +56,9 @@ def stage(folder: Path, rows: Iterable[Mapping[str, Any]], partition: str = "", 
 
 
 def publish(target: TargetTable, staged: list[StagedFile], run: str, **arguments: Any) -> dict[str, Any]:
-    return publish_staged(target, staged, identity=f"dag/{run}/job/t", connect=lambda _: {}, **arguments)
+    return publish_staged(
+        target, staged, identity=f"dag/{run}/job/t", access=TableAccess(lambda _: {}, Path), **arguments
+    )
 
 
 def edit_log(path: Path, version: int, change: Callable[[dict[str, Any]], None]) -> None:

@@ -18,7 +18,7 @@ from deltalake import DeltaTable as Library
 from deltalake import write_deltalake
 
 from airflow_abs import DeltaTable
-from airflow_abs.hooks.catalogs import catalog_properties
+from airflow_abs.hooks.catalogs import catalog_properties, table_access
 from airflow_abs.tables.delta.storage import TableFolder, storage_options
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.publishing.publication import publish_staged
@@ -80,11 +80,11 @@ def test_runs_that_publish_at_once_are_each_in_the_table_once(bucket: str, tmp_p
     plain, uri = f"s3://{bucket}/tables/t", f"s3a://aws_of_test@{bucket}/tables/t"
     options, nothing = options_of(bucket), pa.Table.from_pylist([], schema=SCHEMA)
     write_deltalake(plain, nothing, partition_by=["region"], storage_options=options)
-    target = replace(DeltaTable(uri).target(catalog_properties), kind="delta")
+    target = replace(DeltaTable(uri).target(table_access()), kind="delta")
 
     def run(number: int) -> dict[str, Any]:
         staged = [stage(tmp_path / f"{number}", [row(number % 4)], "__partition_0=va%2Fb +")]
-        return publish_staged(target, staged, identity=f"dag/run-{number % 4}/job/t", connect=catalog_properties)
+        return publish_staged(target, staged, identity=f"dag/run-{number % 4}/job/t", access=table_access())
 
     with ThreadPoolExecutor(8) as pool:
         done = [each.result(timeout=120) for each in [pool.submit(run, number) for number in range(8)]]
@@ -92,7 +92,7 @@ def test_runs_that_publish_at_once_are_each_in_the_table_once(bucket: str, tmp_p
     assert Counter(library.to_pyarrow_table()["id"].to_pylist()) == dict.fromkeys(range(4), 1)
     assert sum(each["changed"] for each in done) == library.version() == 4
 
-    pin = DeltaTable(uri, version=4, where="region = 'a/b +'").pin(catalog_properties)
+    pin = DeltaTable(uri, version=4, where="region = 'a/b +'").pin(table_access())
     assert pin.pinned.files == 4
     assert all(file.path.startswith(f"s3a://{bucket}/tables/t/airflow-abs-") for file in pin.files)
     sizes = TableFolder(uri, options).sizes()
@@ -101,4 +101,4 @@ def test_runs_that_publish_at_once_are_each_in_the_table_once(bucket: str, tmp_p
 
 def test_a_bucket_that_is_not_there_is_told(bucket: str) -> None:
     with pytest.raises(TableError, match=r"its log cannot be read|there is no Delta table"):
-        DeltaTable(f"s3://aws_of_test@not-{bucket}/t").pin(catalog_properties)
+        DeltaTable(f"s3://aws_of_test@not-{bucket}/t").pin(table_access())

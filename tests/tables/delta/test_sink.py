@@ -24,7 +24,7 @@ from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable, Fil
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.sinks import publish_region
-from airflow_abs.hooks.catalogs import catalog_properties
+from airflow_abs.hooks.catalogs import table_access
 from airflow_abs.tables.errors import TableError
 from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
@@ -99,7 +99,7 @@ def publish(connect_server: ConnectEndpoint, table: Path, tmp_path: Path) -> Pub
             )
         plan = dag.get_task("job.plan")
         folder = JobFolder(tmp_path / "exchange", "tables", run, "job")
-        programs = plan._programs(folder, catalog_properties)
+        programs = plan._programs(folder, table_access())
         planned = JobRun.planned(connect_server, folder, plan.graph, programs, plan.options)
         shutil.rmtree(tmp_path / "exchange" / "tables" / f"{run}-{parallelism}", ignore_errors=True)  # a cleared run
         spread = planned.at_parallelism(f"{run}-{parallelism}", parallelism)

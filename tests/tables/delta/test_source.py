@@ -17,6 +17,7 @@ from deltalake import DeltaTable as Library
 from deltalake import write_deltalake
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.testing import run_locally
 from airflow_abs.testing.rows import describe_difference
 from tests.tables.delta.staging import append_log
@@ -174,7 +175,7 @@ def test_a_condition_means_the_same_to_files_and_rows(table: Path, read: Read) -
     whole = rows(40)
     pruned = 0
     for where in CONDITIONS:
-        pinned = DeltaTable(str(table), where=where).pin(lambda conn_id: {}).pinned
+        pinned = DeltaTable(str(table), where=where).pin(TableAccess(lambda conn_id: {}, Path)).pinned
         pruned += pinned.files < pinned.all_files
         sql = where.replace("'1990-01-01T00:00:00+00:00'", "TIMESTAMPTZ '1990-01-01T00:00:00+00:00'")
         expected = duckdb.sql(f"SELECT * FROM whole WHERE {sql}").to_arrow_table()

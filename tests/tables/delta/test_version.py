@@ -15,6 +15,7 @@ from deltalake import DeltaTable as Library
 from deltalake import write_deltalake
 
 from airflow_abs import DeltaTable
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.delta.features import check_writable
 from airflow_abs.tables.errors import TableError
 from tests.tables.delta.staging import SCHEMA, append_log, create, edit_log, row
@@ -33,7 +34,7 @@ def vector(*deleted: int) -> dict[str, Any]:
 
 
 def pin(table: Path, **arguments: Any) -> Any:
-    return DeltaTable(str(table), **arguments).pin(lambda conn_id: {})
+    return DeltaTable(str(table), **arguments).pin(TableAccess(lambda conn_id: {}, Path))
 
 
 def refused(table: Path, message: str, **arguments: Any) -> None:
@@ -135,9 +136,9 @@ def test_what_a_writer_would_owe_the_table_is_refused(tmp_path: Path) -> None:
     create(tmp_path / "mapped", [row(1)], configuration={"delta.columnMapping.mode": "name"})
     create(tmp_path / "checked", [row(1)]).alter.add_constraint({"positive": "id > 0"})
     with pytest.raises(TableError, match=re.escape("maps its columns (delta.columnMapping.mode is 'name')")):
-        DeltaTable(str(tmp_path / "mapped")).target(lambda conn_id: {})
+        DeltaTable(str(tmp_path / "mapped")).target(TableAccess(lambda conn_id: {}, Path))
     with pytest.raises(TableError, match=re.escape("has the constraint 'positive' (id > 0), which nobody would check")):
-        DeltaTable(str(tmp_path / "checked")).target(lambda conn_id: {})
+        DeltaTable(str(tmp_path / "checked")).target(TableAccess(lambda conn_id: {}, Path))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,7 @@ def test_columns_that_engines_compute_or_check_are_refused(tmp_path: Path, key: 
 
     edit_log(tmp_path / "t", 0, note)
     with pytest.raises(TableError, match=re.escape(message)):
-        DeltaTable(str(tmp_path / "t")).target(lambda conn_id: {})
+        DeltaTable(str(tmp_path / "t")).target(TableAccess(lambda conn_id: {}, Path))
     assert pin(tmp_path / "t").pinned.files == 1
 
 
@@ -167,7 +168,7 @@ def test_features_that_nobody_here_knows_are_refused_for_writers(tmp_path: Path)
     create(tmp_path / "t", [row(1)])
     append_log(tmp_path / "t", protocol(writerFeatures=["rowTracking", "domainMetadata"]))
     with pytest.raises(TableError, match="its writers must know rowTracking, which airflow_abs does not"):
-        DeltaTable(str(tmp_path / "t")).target(lambda conn_id: {})
+        DeltaTable(str(tmp_path / "t")).target(TableAccess(lambda conn_id: {}, Path))
     assert pin(tmp_path / "t").pinned.files == 1
 
 

@@ -13,6 +13,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.iceberg.target import read_target
 from airflow_abs.tables.publishing.publication import publish_staged
 from airflow_abs.testing.table_contract import stage_file
@@ -42,4 +43,6 @@ def stage(folder: Path, table: Any, rows: Iterable[Mapping[str, Any]], partition
 def publish(
     properties: Mapping[str, str], target: TargetTable, staged: list[StagedFile], run: str, **arguments: Any
 ) -> dict[str, Any]:
-    return publish_staged(target, staged, identity=f"dag/{run}/job/t", connect=lambda _: properties, **arguments)
+    return publish_staged(
+        target, staged, identity=f"dag/{run}/job/t", access=TableAccess(lambda _: properties, Path), **arguments
+    )

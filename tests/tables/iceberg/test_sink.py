@@ -35,7 +35,7 @@ from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, IcebergT
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.sinks import publish_region
-from airflow_abs.hooks.catalogs import catalog_properties
+from airflow_abs.hooks.catalogs import table_access
 from airflow_abs.tables.declared import find_targets
 from airflow_abs.tables.errors import TableError
 from airflow_abs.testing.job_run import JobRun
@@ -116,7 +116,7 @@ def publish(
             )
         plan = dag.get_task("job.plan")
         folder = JobFolder(tmp_path / "exchange", "tables", run, "job")
-        programs = plan._programs(folder, catalog_properties)
+        programs = plan._programs(folder, table_access())
         planned = JobRun.planned(connect_server, folder, plan.graph, programs, plan.options)
         shutil.rmtree(tmp_path / "exchange" / "tables" / f"{run}-{parallelism}", ignore_errors=True)  # a cleared run
         spread = planned.at_parallelism(f"{run}-{parallelism}", parallelism)
@@ -288,5 +288,5 @@ def test_one_table_is_the_sink_of_one_vertex(catalog: Any, publish: Publish) -> 
     table = create(catalog)
     twice = {"a": IcebergTable("lake.db.t"), "b": IcebergTable("lake.db.t")}
     with pytest.raises(JobGraphError, match=r"the sinks of vertices 'a' and 'b' are one table \(lake\.db\.t\)"):
-        find_targets(twice, catalog_properties)
+        find_targets(twice, table_access())
     assert table.current_snapshot() is None

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.postgres import landing
 from airflow_abs.tables.postgres.landed_files import bytes_of_file
@@ -234,10 +235,10 @@ def test_a_server_that_cannot_be_reached_and_a_connection_of_another_kind_are_re
     from airflow_abs import PostgresTable
 
     with pytest.raises(TableError, match=r"warehouse\.t: its Airflow connection names no PostgreSQL database"):
-        PostgresTable("warehouse", "t").land(lambda conn_id: {"uri": "mysql"}, tmp_path)
+        PostgresTable("warehouse", "t").land(TableAccess(lambda conn_id: {"uri": "mysql"}, Path), tmp_path)
     strange = warehouse.properties | {"cursor": "dictcursor"}
     with pytest.raises(TableError, match=r'invalid connection option "cursor"; check the Airflow conn'):
-        PostgresTable("warehouse", "t").land(lambda conn_id: strange, tmp_path)
+        PostgresTable("warehouse", "t").land(TableAccess(lambda conn_id: strange, Path), tmp_path)
 
 
 @given(st.integers(0, 10_000_000))

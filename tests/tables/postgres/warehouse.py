@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_abs import PostgresTable
+from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import find_targets
 from airflow_abs.tables.publishing.publication import publish_staged
 from airflow_abs.tables.source import Pin
@@ -36,8 +37,9 @@ class Warehouse:
             "password": PASSWORD,
         }
 
-    def connect(self, conn_id: str) -> Mapping[str, str]:
-        return self.properties
+    @property
+    def access(self) -> TableAccess:
+        return TableAccess(lambda conn_id: self.properties, Path)
 
     def open(self) -> Any:
         return psycopg2.connect(**self.properties)
@@ -51,10 +53,10 @@ class Warehouse:
                 return cursor.fetchall() if cursor.description else []
 
     def land(self, folder: Path, **declared: Any) -> Pin:
-        return PostgresTable("warehouse", **declared).land(self.connect, folder)
+        return PostgresTable("warehouse", **declared).land(self.access, folder)
 
     def target(self, **declared: Any) -> Any:
-        return find_targets({"t": PostgresTable("warehouse", **declared)}, self.connect)["t"]
+        return find_targets({"t": PostgresTable("warehouse", **declared)}, self.access)["t"]
 
     def publish(
         self,
@@ -67,7 +69,7 @@ class Warehouse:
         """Publish rows as a subtask leaves them."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows)
         staged = [stage_file(folder, table)] if len(table) else []
-        return publish_staged(target, staged, identity=f"dag/{run}/job/t", connect=self.connect, on_step=on_step)
+        return publish_staged(target, staged, identity=f"dag/{run}/job/t", access=self.access, on_step=on_step)
 
 
 def rows_in(pin: Pin) -> pa.Table:
