@@ -177,7 +177,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
     if SERVER_PYTHON in os.environ:
         with pytest.MonkeyPatch.context() as patch, server_of(os.environ[SERVER_PYTHON], folder, settings) as endpoint:
             # What other releases lack is found by trying.
-            patch.setattr("airflow_abs.spark.connect.session.check_versions", lambda server, client: None)
+            patch.setattr("airflow_abs.spark.connect.abilities.Abilities.check", lambda abilities, client: None)
             yield endpoint
         return
     try:

@@ -6,26 +6,38 @@ import asyncio
 import time
 import weakref
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_abs.spark.access.credentials import token_failure
-from airflow_abs.spark.connect.endpoint import ConnectEndpoint, describe_unreachable, open_channel
+from airflow_abs.spark.connect.abilities import Abilities
+from airflow_abs.spark.connect.endpoint import (
+    ConnectEndpoint,
+    describe_unreachable,
+    open_channel,
+    release_request,
+    version_request,
+)
 from airflow_abs.spark.connect.error_details import FailedCall, is_connection_lost, read_error
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.errors import SparkOperationError
 
 CALL_SECONDS = 60.0
 PATIENCE_SECONDS = 15.0
 _BACKOFF_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Connection:
-    """Calls to one server as one user. Get it from `open_connection`."""
+    """Calls to one server as one user. Get it from `open_connection`.
+
+    `known` is what it has found out about the server's abilities; tests may give it.
+    """
 
     endpoint: ConnectEndpoint
     stub: Any = field(repr=False)
+    known: Abilities | None = None
 
     @property
     def client_type(self) -> str:
@@ -60,6 +72,20 @@ class Connection:
                 if waited >= patience:
                     raise describe_unreachable(self.endpoint, error, CALL_SECONDS) from None
                 await asyncio.sleep(_BACKOFF_SECONDS)
+
+    async def abilities(self) -> Abilities:
+        """What the server can do; the first call asks for its release.
+
+        Raises:
+            SparkOperationError: see `call`.
+        """
+        if self.known is None:
+            request = version_request(self.endpoint)
+            answer = await self.call("AnalyzePlan", request)
+            self.known = Abilities.of_release(answer.spark_version.version)
+            with suppress(SparkOperationError):  # a session that stays idle is dropped by the server in the end
+                await self.call("ReleaseSession", release_request(request), patience=0)
+        return self.known
 
     async def read_error(self, error: Any, session_id: str) -> Exception:
         """The typed error behind a gRPC error, with the details that only the server has."""
@@ -96,7 +122,7 @@ def _load_modules() -> None:
 async def open_connection(endpoint: ConnectEndpoint) -> AsyncIterator[Connection]:
     """A connection, closed when its last user in this event loop leaves.
 
-    Nothing is sent before the first call: a server that is not there shows then (or in `probe`).
+    Nothing is sent before the first call: a server that is not there shows then (or in `probe_blocking`).
     A hundred operations share one TCP connection.
     """
     await asyncio.to_thread(_load_modules)  # the first time takes 0.1 to 0.3 s, which nobody in this loop should wait

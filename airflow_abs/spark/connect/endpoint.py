@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import uuid
 from collections.abc import Callable
@@ -185,8 +184,10 @@ def channel_options(endpoint: ConnectEndpoint) -> list[tuple[str, int | str]]:
     return options
 
 
-async def probe(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
+def probe_blocking(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
     """The server's Spark version ("4.2.0"), asked for in at most `timeout` seconds, once there is a token.
+
+    Blocks: for code without an event loop. With one, see `Connection.abilities`.
 
     Raises:
         ConnectServerUnreachableError: nothing answers, or not in time.
@@ -195,34 +196,10 @@ async def probe(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
     """
     import grpc
 
-    await asyncio.to_thread(endpoint.await_token)
-    channel = open_channel(endpoint)
-    try:
-        stub, request, headers = _stub(channel), _version_request(endpoint), endpoint.headers
-        try:
-            response = await stub.AnalyzePlan(request, timeout=timeout, metadata=headers)
-        except grpc.RpcError as error:
-            if not endpoint.may_renew_token(error):
-                raise
-            await asyncio.to_thread(endpoint.await_token)
-            response = await stub.AnalyzePlan(request, timeout=timeout, metadata=headers)
-        with suppress(grpc.RpcError):  # a session that stays idle is dropped by the server in the end
-            await stub.ReleaseSession(_release_request(request), timeout=timeout, metadata=headers)
-        return str(response.spark_version.version)
-    except grpc.RpcError as error:
-        raise describe_unreachable(endpoint, error, timeout) from None
-    finally:
-        await channel.close()
-
-
-def probe_blocking(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
-    """`probe` for code without an event loop (or inside somebody else's thread)."""
-    import grpc
-
     endpoint.await_token()
     with open_blocking_channel(endpoint) as channel:
         try:
-            stub, request, headers = _stub(channel), _version_request(endpoint), endpoint.headers
+            stub, request, headers = _stub(channel), version_request(endpoint), endpoint.headers
             try:
                 response = stub.AnalyzePlan(request, timeout=timeout, metadata=headers)
             except grpc.RpcError as error:
@@ -231,7 +208,7 @@ def probe_blocking(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
                 endpoint.await_token()
                 response = stub.AnalyzePlan(request, timeout=timeout, metadata=headers)
             with suppress(grpc.RpcError):  # a session that stays idle is dropped by the server in the end
-                stub.ReleaseSession(_release_request(request), timeout=timeout, metadata=headers)
+                stub.ReleaseSession(release_request(request), timeout=timeout, metadata=headers)
             return str(response.spark_version.version)
         except grpc.RpcError as error:
             raise describe_unreachable(endpoint, error, timeout) from None
@@ -243,7 +220,8 @@ def _stub(channel: Any) -> Any:
     return protos().SparkConnectServiceStub(channel)
 
 
-def _version_request(endpoint: ConnectEndpoint) -> Any:
+def version_request(endpoint: ConnectEndpoint) -> Any:
+    """The `AnalyzePlan` that asks for the server's release, in a session to be released."""
     from airflow_abs.spark.connect.protocol import protos
 
     proto = protos()
@@ -254,7 +232,8 @@ def _version_request(endpoint: ConnectEndpoint) -> Any:
     return request
 
 
-def _release_request(request: Any) -> Any:
+def release_request(request: Any) -> Any:
+    """The end of the session of `version_request`."""
     from airflow_abs.spark.connect.protocol import protos
 
     return protos().ReleaseSessionRequest(session_id=request.session_id, user_context=request.user_context)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_abs.spark.connect.connection import Connection
-from airflow_abs.spark.connect.operations import Operation, check_it_lives, interrupt_operation
+from airflow_abs.spark.connect.operations import Operation, interrupt_operation, is_alive
 from airflow_abs.spark.connect.response_stream import ResponseStream
-from airflow_abs.spark.errors import OperationTakenOverError, OperationTimeoutError
+from airflow_abs.spark.errors import OperationCancelledError, OperationTakenOverError, OperationTimeoutError
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,12 @@ async def execute_operation(
         async with clock:
             await stream.read_to_end()
     except OperationTakenOverError:
-        await check_it_lives(connection, operation)
-        raise
+        # A listener is cut off in the same words when another one takes over and when the session is ended.
+        if await is_alive(connection, operation):
+            raise
+        raise OperationCancelledError(
+            f"Spark operation {operation.operation_id} was ended together with its session; somebody released it"
+        ) from None
     except TimeoutError:
         if not clock.expired():
             raise

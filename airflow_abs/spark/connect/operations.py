@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_abs.spark.connect.abilities import OPERATION_STATUS
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.protocol import protos
-from airflow_abs.spark.errors import OperationCancelledError, TransientSparkError
+from airflow_abs.spark.errors import TransientSparkError
 
 _CHUNK_BYTES = 32 * 1024
 """What gRPC's authors recommend for a message of a stream."""
@@ -48,23 +49,32 @@ class Operation:
     tags: tuple[str, ...] = ()
 
 
-async def check_it_lives(connection: Connection, operation: Operation) -> None:
-    """A listener is cut off in the same words when another one takes over and when the session is ended.
+async def is_alive(connection: Connection, operation: Operation) -> bool:
+    """Whether the server runs the operation or keeps its answer; raises as `read_states` does, save for its session."""
+    states = protos().GetStatusResponse.OperationStatus.OperationState
+    alive = {states.OPERATION_STATE_RUNNING, states.OPERATION_STATE_TERMINATING, states.OPERATION_STATE_SUCCEEDED}
+    try:
+        return not alive.isdisjoint(await read_states(connection, operation))
+    except TransientSparkError as error:
+        if _is_unknown(error):
+            return False
+        raise
+
+
+async def read_states(connection: Connection, operation: Operation) -> tuple[int, ...]:
+    """The states of the operation, as `GetStatus` numbers them; () if its session does not know it.
 
     Raises:
-        OperationCancelledError: it was the latter.
+        SparkOperationError: the server does not answer, or has forgotten the session.
+        VersionMismatchError: it lacks `OPERATION_STATUS`.
     """
+    (await connection.abilities()).require(OPERATION_STATUS)
     request = protos().GetStatusRequest(
         session_id=operation.session_id, user_context=connection.user_context(), client_type=connection.client_type
     )
     request.operation_status.operation_ids.append(operation.operation_id)
-    response = await _call_if_there(connection, "GetStatus", request)
-    states = protos().GetStatusResponse.OperationStatus.OperationState
-    alive = {states.OPERATION_STATE_RUNNING, states.OPERATION_STATE_TERMINATING, states.OPERATION_STATE_SUCCEEDED}
-    if response is None or not any(status.state in alive for status in response.operation_statuses):
-        raise OperationCancelledError(
-            f"Spark operation {operation.operation_id} was ended together with its session; somebody released it"
-        )
+    response = await connection.call("GetStatus", request)
+    return tuple(status.state for status in response.operation_statuses)
 
 
 async def release_operation(connection: Connection, operation: Operation) -> None:
@@ -173,6 +183,11 @@ async def _call_if_there(connection: Connection, method: str, request: Any) -> A
     try:
         return await connection.call(method, request)
     except TransientSparkError as error:
-        if error.error_class.startswith("INVALID_HANDLE."):
+        if _is_unknown(error):
             return None
         raise
+
+
+def _is_unknown(error: TransientSparkError) -> bool:
+    """Whether the server says that it does not know the session or operation (any more)."""
+    return error.error_class.startswith("INVALID_HANDLE.")

@@ -10,7 +10,7 @@ from typing import Any
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.endpoint import describe_unreachable
 from airflow_abs.spark.connect.error_details import is_connection_lost
-from airflow_abs.spark.connect.operations import Operation
+from airflow_abs.spark.connect.operations import Operation, read_states
 from airflow_abs.spark.connect.protocol import protos
 
 # The server ends every stream after two minutes at the latest; a stream that is silent for longer is dead.
@@ -60,7 +60,8 @@ class ResponseStream:
                     raise await self._connection.read_error(caught, self._operation.session_id) from None
                 error = caught
             except _SilentError:
-                await self._ask_whether_it_lives()
+                # A server that answers is only configured to keep streams open for longer.
+                await read_states(self._connection, self._operation)
             if self._complete:
                 return
             # A stream that just ended has reached the server's time limit. One that ends at once and empty has not.
@@ -91,20 +92,6 @@ class ResponseStream:
                 self._take(response)
         finally:
             call.cancel()  # only the listening: the operation goes on
-
-    async def _ask_whether_it_lives(self) -> None:
-        """A server that answers is only configured to keep streams open for longer.
-
-        Raises:
-            SparkOperationError: it does not answer, or has forgotten the session.
-        """
-        request = protos().GetStatusRequest(
-            session_id=self._operation.session_id,
-            user_context=self._connection.user_context(),
-            client_type=self._connection.client_type,
-        )
-        request.operation_status.operation_ids.append(self._operation.operation_id)
-        await self._connection.call("GetStatus", request)
 
     def _take(self, response: Any) -> None:
         self._last_response_id = response.response_id

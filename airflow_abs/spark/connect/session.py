@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.spark.access.releases import check_versions
+from airflow_abs.spark.connect.abilities import Abilities
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, open_blocking_channel, probe_blocking
 from airflow_abs.spark.connect.operations import EVERY_SESSION
 from airflow_abs.spark.connect.protocol import client_version
@@ -40,7 +40,7 @@ def open_session(
         ConnectAccessDeniedError: the token is refused.
         VersionMismatchError: server and client are different releases.
     """
-    check_versions(probe_blocking(endpoint, timeout=_ANSWER_SECONDS), client_version())
+    Abilities.of_release(probe_blocking(endpoint, timeout=_ANSWER_SECONDS)).check(client_version())
     with _connect_mode():
         session = _create(endpoint, session_id, config or {})
         try:

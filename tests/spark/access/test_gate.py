@@ -13,7 +13,7 @@ import pytest
 from airflow_abs.spark.access import tokens
 from airflow_abs.spark.access.tokens import TokenCommand
 from airflow_abs.spark.connect.connection import open_connection
-from airflow_abs.spark.connect.endpoint import ConnectEndpoint, probe, probe_blocking
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint, probe_blocking
 from airflow_abs.spark.connect.execute import execute_operation
 from airflow_abs.spark.connect.operations import Operation, derive_id, get_config, release_operation, release_session
 from airflow_abs.spark.connect.session import open_session
@@ -52,8 +52,8 @@ def issue(gate: Gate, folder: Path, token: str, seconds: float = 600.0) -> None:
 
 
 @pytest.mark.sample
-def test_probes_send_token_header_and_user_agent(managed: ConnectEndpoint, gate: Gate) -> None:
-    assert probe_blocking(managed) == asyncio.run(probe(managed)) == "4.2.0"
+def test_the_probe_sends_token_header_and_user_agent(managed: ConnectEndpoint, gate: Gate) -> None:
+    assert probe_blocking(managed) == "4.2.0"
     assert (gate.refused, gate.agents) == ([], {"acme-etl/7"})
 
 
@@ -136,7 +136,7 @@ def test_a_source_that_gives_no_token_is_named_at_once_and_nothing_is_sent(gate:
             await get_config(connection, derive_id("none"), ["spark.app.name"])
 
     started = time.monotonic()
-    for attempt in (lambda: probe_blocking(endpoint), lambda: asyncio.run(probe(endpoint)), lambda: asyncio.run(ask())):
+    for attempt in (lambda: probe_blocking(endpoint), lambda: asyncio.run(ask())):
         with pytest.raises(TokenUnavailableError, match="token_command 'cat' gave no token for the Spark server: exit"):
             attempt()
     assert time.monotonic() - started < 12  # a lost connection would be tried again for 15 s

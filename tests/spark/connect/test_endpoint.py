@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from airflow_abs.spark.connect.endpoint import ConnectEndpoint, probe, probe_blocking
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint, probe_blocking
 from airflow_abs.spark.connect.protocol import client_version
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError
-
-Probe = Callable[[ConnectEndpoint], str]
-both_probes = pytest.mark.parametrize(
-    "ask", [probe_blocking, lambda endpoint: asyncio.run(probe(endpoint))], ids=["blocking", "async"]
-)
 
 
 def test_a_url_is_taken_apart() -> None:
@@ -87,14 +80,13 @@ def test_an_endpoint_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(endpoint)) == endpoint  # noqa: S301
 
 
-@both_probes
-def test_a_closed_port_is_named_at_once(ask: Probe) -> None:
+def test_a_closed_port_is_named_at_once() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))  # never listens
         endpoint = ConnectEndpoint("127.0.0.1", reserved.getsockname()[1], token="s3cret")
         started = time.monotonic()
         with pytest.raises(ConnectServerUnreachableError) as caught:
-            ask(endpoint)
+            probe_blocking(endpoint)
     assert time.monotonic() - started < 30
     message = str(caught.value)
     assert message.startswith(f"no Spark Connect server reachable at {endpoint.address}: ")
@@ -103,28 +95,25 @@ def test_a_closed_port_is_named_at_once(ask: Probe) -> None:
     assert "s3cret" not in message
 
 
-@both_probes
-def test_a_port_that_never_answers_is_given_up_after_three_seconds(ask: Probe) -> None:
+def test_a_port_that_never_answers_is_given_up_after_three_seconds() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = ConnectEndpoint("127.0.0.1", silent.getsockname()[1])
         started = time.monotonic()
         with pytest.raises(ConnectServerUnreachableError, match=r"no answer within 3 s|[Ff]ailed to connect"):
-            ask(endpoint)
+            probe_blocking(endpoint)
     assert time.monotonic() - started < 30
 
 
 @pytest.mark.spark
-@both_probes
-def test_a_server_tells_its_version(ask: Probe, connect_server: ConnectEndpoint) -> None:
-    assert ask(connect_server) == client_version()
+def test_a_server_tells_its_version(connect_server: ConnectEndpoint) -> None:
+    assert probe_blocking(connect_server) == client_version()
 
 
 @pytest.mark.spark
-@both_probes
 @pytest.mark.parametrize("token", ["wrong", None])
-def test_a_refused_token_is_named(ask: Probe, token: str | None, connect_server: ConnectEndpoint) -> None:
+def test_a_refused_token_is_named(token: str | None, connect_server: ConnectEndpoint) -> None:
     with pytest.raises(ConnectAccessDeniedError) as caught:
-        ask(replace(connect_server, token=token))
+        probe_blocking(replace(connect_server, token=token))
     message = str(caught.value)
     assert message.startswith(f"Spark Connect server at {connect_server.address} refuses user 'airflow' (")
     assert message.endswith("; put the server's token into the connection")
