@@ -25,7 +25,6 @@ class RegionHistory:
         bytes_out: of all results that it wrote.
         rows: that it wrote.
         seconds: from the first start of a subtask on Spark to the end of the last one.
-        spilled_bytes: that Spark wrote to local disks for want of memory; None if it does not say.
         machine_failures: tries that another try could help: machines, the network, the server.
         data_failures: tries that no other try could help: data and code.
         predicted_seconds, predicted_output_bytes: what `plan` said that day; None if nobody did.
@@ -40,7 +39,6 @@ class RegionHistory:
     bytes_out: int
     rows: int
     seconds: float
-    spilled_bytes: int | None = None
     machine_failures: int = 0
     data_failures: int = 0
     predicted_seconds: float | None = None

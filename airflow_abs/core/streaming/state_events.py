@@ -62,20 +62,8 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
-class Suspend:
-    """The scheduler itself stops; the job may be taken up elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
 class StopWithSavepoint:
     """Stop, and keep what was reached."""
-
-
-@dataclass(frozen=True, slots=True)
-class SavepointFailed:
-    """What was reached could not be kept; go on."""
-
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +81,7 @@ Event = (
     | ExecutionEnded
     | Fail
     | Cancel
-    | Suspend
     | StopWithSavepoint
-    | SavepointFailed
     | TimerFired
 )
 

@@ -24,11 +24,9 @@ from airflow_abs.core.streaming.state_events import (
     ExecutionStatus,
     Fail,
     ResourcesChanged,
-    SavepointFailed,
     Start,
     StateChanged,
     StopWithSavepoint,
-    Suspend,
     TimerFired,
     Trigger,
 )
@@ -61,6 +59,8 @@ TRANSITIONS: dict[State, tuple[State, ...]] = {
     S.FAILING: (S.CANCELING, S.FINISHED),
     S.FINISHED: (),
 }
+"""Flink's table. Two of its transitions are never taken here: nothing suspends a restarting job (`RESTARTING` to
+`FINISHED`), and a stop always keeps what was reached, as each batch does (`STOP_WITH_SAVEPOINT` to `EXECUTING`)."""
 
 _STATUS_OF_STATE = {
     S.CREATED: "INITIALIZING",
@@ -127,8 +127,6 @@ class SchedulerStates:
                 pass
             case Cancel():
                 actions = self._cancel()
-            case Suspend():
-                actions = self._finish("SUSPENDED", "suspended")
             case Fail():
                 actions = self._fail(event)
             case ExecutionEnded(status):
@@ -154,8 +152,6 @@ class SchedulerStates:
                 actions = self._wait_for_resources("slots were lost meanwhile", now)
             case State.EXECUTING, StopWithSavepoint():
                 actions = self._enter(State.STOP_WITH_SAVEPOINT, "asked to stop")
-            case State.STOP_WITH_SAVEPOINT, SavepointFailed(reason):
-                actions = self._execute(reason, now)
             case State.EXECUTING, Trigger() if self._phases:
                 actions = self._after(self._phases.on_trigger(self._resources))
         return actions

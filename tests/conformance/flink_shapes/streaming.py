@@ -7,15 +7,7 @@ from typing import Any
 
 from airflow_abs.core.slots.resource_wait import Resources
 from airflow_abs.core.streaming.phases import Proceed, RescaleOptions, RescalePhases
-from airflow_abs.core.streaming.state_events import (
-    Cancel,
-    Event,
-    ExecutionEnded,
-    ExecutionStatus,
-    Fail,
-    Start,
-    Suspend,
-)
+from airflow_abs.core.streaming.state_events import Cancel
 from airflow_abs.core.streaming.states import SchedulerStates, State
 from airflow_abs.core.streaming.timers import StartTimer, TimerQueue
 from flink_shapes.notation import Given, resources_of
@@ -76,16 +68,6 @@ def _states(given: Given) -> dict[str, Any]:
     machine = SchedulerStates(state=State(given["state"]))
     if "event" not in given:
         return {"may_go_to": [target.value for target in machine.may_go_to]}
-    machine.handle(_event(given), 0)
+    assert given["event"] == "cancel"
+    machine.handle(Cancel(), 0)
     return {"state": machine.state.value, "job_status": machine.job_status}
-
-
-def _event(given: Given) -> Event:
-    name = given["event"].lower()
-    if "cancel" in name:
-        return Cancel()
-    if "suspend" in name:
-        return Suspend()
-    if "fail" in name:
-        return Fail(name, 0 if given.get("can_restart") else None)
-    return Start() if "start" in name else ExecutionEnded(ExecutionStatus.FINISHED)

@@ -19,11 +19,9 @@ from airflow_abs.core.streaming.state_events import (
     ExecutionStatus,
     Fail,
     ResourcesChanged,
-    SavepointFailed,
     Start,
     StateChanged,
     StopWithSavepoint,
-    Suspend,
     TimerFired,
     Trigger,
 )
@@ -39,7 +37,6 @@ ENDED = ExecutionEnded(ExecutionStatus.CANCELED)
 EVENTS: dict[str, Event] = {
     "start": Start(),
     "cancel": Cancel(),
-    "suspend": Suspend(),
     "fail": Fail("x"),
     "fail, may restart": Fail("x", backoff=7),
     "desired": DESIRED,
@@ -51,7 +48,6 @@ EVENTS: dict[str, Event] = {
     "canceled": ENDED,
     "failed": ExecutionEnded(ExecutionStatus.FAILED),
     "stop": StopWithSavepoint(),
-    "savepoint failed": SavepointFailed("x"),
     "trigger": Trigger(),
 }
 WAY: dict[State, Sequence[Event]] = {
@@ -65,7 +61,7 @@ WAY: dict[State, Sequence[Event]] = {
     S.FAILING: (Start(), DESIRED, ExecutionCreated(True), Fail("x")),
     S.FINISHED: (Cancel(),),
 }
-_OVER = {"cancel": "CANCELED", "suspend": "SUSPENDED", "fail": "FAILED", "fail, may restart": "FAILED"}
+_OVER = {"cancel": "CANCELED", "fail": "FAILED", "fail, may restart": "FAILED"}
 _BY_ITSELF = {"finished": "FINISHED", "canceled": "CANCELED", "failed": "FAILED"}
 RULES: dict[State, dict[str, State | str]] = {
     # a state, or how the job ended; an event that is not named changes nothing
@@ -74,7 +70,6 @@ RULES: dict[State, dict[str, State | str]] = {
     S.CREATING_EXECUTION_GRAPH: {"created": S.EXECUTING, "not created": S.WAITING_FOR_RESOURCES, **_OVER},
     S.EXECUTING: {
         "cancel": S.CANCELING,
-        "suspend": "SUSPENDED",
         "fail": S.FAILING,
         "fail, may restart": S.RESTARTING,
         "stop": S.STOP_WITH_SAVEPOINT,
@@ -82,15 +77,13 @@ RULES: dict[State, dict[str, State | str]] = {
     },
     S.STOP_WITH_SAVEPOINT: {
         "cancel": S.CANCELING,
-        "suspend": "SUSPENDED",
         "fail": S.FAILING,
         "fail, may restart": S.RESTARTING,
-        "savepoint failed": S.EXECUTING,
         **_BY_ITSELF,
     },
-    S.RESTARTING: {"cancel": S.CANCELING, "suspend": "SUSPENDED"},
-    S.CANCELING: {"suspend": "SUSPENDED", **dict.fromkeys(_BY_ITSELF, "CANCELED")},
-    S.FAILING: {"cancel": S.CANCELING, "suspend": "SUSPENDED", **dict.fromkeys(_BY_ITSELF, "FAILED")},
+    S.RESTARTING: {"cancel": S.CANCELING},
+    S.CANCELING: {**dict.fromkeys(_BY_ITSELF, "CANCELED")},
+    S.FAILING: {"cancel": S.CANCELING, **dict.fromkeys(_BY_ITSELF, "FAILED")},
     S.FINISHED: {},
 }
 
@@ -199,8 +192,6 @@ def test_a_failure_while_it_is_stopped_for_a_rescale_changes_neither_its_reason_
     assert machine.state is S.WAITING_FOR_RESOURCES
 
 
-def test_slots_that_change_while_it_stops_with_a_savepoint_wait_for_the_next_cooldown() -> None:
+def test_slots_that_change_while_it_stops_start_nothing() -> None:
     machine = in_state(S.STOP_WITH_SAVEPOINT)
     assert machine.handle(DESIRED, 40) == machine.handle(Trigger(), 41) == []
-    (cooldown,) = timers(machine.handle(SavepointFailed("disk full"), 42), "cooldown")
-    assert (machine.state, cooldown.at) == (S.EXECUTING, 72)

@@ -19,11 +19,9 @@ from airflow_abs.core.streaming.state_events import (
     ExecutionStatus,
     Fail,
     ResourcesChanged,
-    SavepointFailed,
     Start,
     StateChanged,
     StopWithSavepoint,
-    Suspend,
     TimerFired,
     Trigger,
 )
@@ -127,7 +125,7 @@ def test_more_resources_rescale_with_those_at_hand() -> None:
 
 @pytest.mark.parametrize("state", [State.CREATED, State.WAITING_FOR_RESOURCES, State.CREATING_EXECUTION_GRAPH])
 def test_without_an_execution_a_job_ends_at_once(state: State) -> None:
-    for event, status in ((Cancel(), "CANCELED"), (Suspend(), "SUSPENDED"), (Fail("x", backoff=1), "FAILED")):
+    for event, status in ((Cancel(), "CANCELED"), (Fail("x", backoff=1), "FAILED")):
         machine = SchedulerStates(state=state)
         machine.handle(event, 0)
         assert (machine.state, machine.job_status) == (State.FINISHED, status)
@@ -142,18 +140,16 @@ def test_with_an_execution_a_cancel_waits_for_its_end(state: State) -> None:
     assert machine.job_status == "CANCELED"
 
 
-def test_a_failed_savepoint_lets_the_job_go_on() -> None:
+def test_a_job_that_was_asked_to_stop_ends_with_its_execution() -> None:
     machine = executing()
-    machine.handle(StopWithSavepoint(), 1)
-    assert machine.state is State.STOP_WITH_SAVEPOINT
-    assert machine.handle(SavepointFailed("disk full"), 2)[0] == StateChanged(
-        "StopWithSavepoint", "Executing", "disk full"
-    )
+    assert machine.handle(StopWithSavepoint(), 1) == [StateChanged("Executing", "StopWithSavepoint", "asked to stop")]
+    machine.handle(ExecutionEnded(ExecutionStatus.FINISHED), 2)
+    assert (machine.state, machine.job_status) == (State.FINISHED, "FINISHED")
 
 
 def test_events_without_meaning_change_nothing() -> None:
     machine = SchedulerStates(state=State.EXECUTING)
-    for event in (Start(), Trigger(), SavepointFailed("x"), TimerFired(Timer("check", 1)), ResourcesChanged(DESIRED)):
+    for event in (Start(), Trigger(), TimerFired(Timer("check", 1)), ResourcesChanged(DESIRED)):
         assert machine.handle(event, 0) == []
     assert SchedulerStates().handle(ExecutionEnded(ExecutionStatus.FAILED), 0) == []
 
@@ -166,12 +162,10 @@ def test_a_transition_that_is_not_drawn_is_an_error() -> None:
 EVENTS: list[Event] = [
     Start(),
     Cancel(),
-    Suspend(),
     Fail("x"),
     Fail("x", backoff=3),
     Trigger(),
     StopWithSavepoint(),
-    SavepointFailed("x"),
     ExecutionCreated(True),
     ExecutionCreated(False),
     ExecutionEnded(ExecutionStatus.FINISHED),
