@@ -11,12 +11,11 @@ from typing import Any
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from benchmarks.datasets import make_tables
 from benchmarks.workloads import WORKLOADS, Workload
-from tests.job_runner import JobRun, plan_run
+from tests.job_runner import JobRun, plan_run, program_of
 
 ROUNDS = 5
 
@@ -60,7 +59,7 @@ def plan_workload(endpoint: Any, folder: Path, workload: Workload, data: Path, r
         for name, edge in step.inputs.items()
     ]
     programs = [
-        VertexProgram(
+        program_of(
             step.name,
             step.transform,
             {},

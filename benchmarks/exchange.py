@@ -20,7 +20,6 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.records.manifest import ResultFile, ResultManifest, files_for_range, read_manifest
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.execute import execute_operation
 from airflow_abs.spark.connect.operations import Operation, derive_id, release_session
@@ -29,7 +28,7 @@ from airflow_abs.spark.relations import read_result, write_files
 from airflow_abs.spark.server.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from benchmarks.target_bytes import ROWS, write_events
-from tests.job_runner import JobRun, plan_run
+from tests.job_runner import JobRun, plan_run, program_of
 
 SUBPARTITIONS = 128
 READERS = 8
@@ -109,8 +108,8 @@ def plan_edge(endpoint: Any, folder: Path, run_id: str, edge: Partitioning, read
         [JobVertex("events", has_source=True), JobVertex("reader", readers, has_sink=True)],
         [JobEdge("events", "reader", "events", edge, keys)],
         [
-            VertexProgram("events", None, {}, Files(str(folder / "events"))),
-            VertexProgram("reader", None, {}, sink=Files(str(folder / "out"))),
+            program_of("events", None, {}, Files(str(folder / "events"))),
+            program_of("reader", None, {}, sink=Files(str(folder / "out"))),
         ],
         max_parallelism=SUBPARTITIONS,
         target_bytes=4 * 1024**3,

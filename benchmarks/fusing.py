@@ -18,11 +18,10 @@ import psutil
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.server.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from benchmarks.target_bytes import write_events
-from tests.job_runner import plan_run
+from tests.job_runner import plan_run, program_of
 
 MIB = 1024 * 1024
 ROWS = (200_000, 800_000, 3_200_000, 12_800_000)  # 7 to some 450 MB of Parquet
@@ -74,9 +73,9 @@ def _measure(endpoint: Any, server: psutil.Process, folder: Path, rows: int, **o
             JobEdge("totals", "spread", "totals", Partitioning.HASH, ("bucket",)),
         ],
         [
-            VertexProgram("events", None, {}, Files(str(folder / f"events-{rows}"))),
-            VertexProgram("totals", total, {}),
-            VertexProgram("spread", spread, {}, sink=Files(str(folder / "out" / str(options["run_id"])))),
+            program_of("events", None, {}, Files(str(folder / f"events-{rows}"))),
+            program_of("totals", total, {}),
+            program_of("spread", spread, {}, sink=Files(str(folder / "out" / str(options["run_id"])))),
         ],
         target_bytes=128 * MIB,
         max_parallelism=128,

@@ -21,10 +21,9 @@ import psutil
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.server.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings
-from tests.job_runner import JobRun, plan_run
+from tests.job_runner import JobRun, plan_run, program_of
 
 MIB = 1024 * 1024
 TARGETS = (16 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 1024 * MIB)
@@ -72,8 +71,8 @@ def plan(endpoint: Any, folder: Path) -> JobRun:
         [JobVertex("events", has_source=True), JobVertex("totals", has_sink=True)],
         [JobEdge("events", "totals", "events", Partitioning.HASH, ("customer_id",))],
         [
-            VertexProgram("events", None, {}, Files(str(folder / "events"))),
-            VertexProgram("totals", total, {}, sink=Files(str(folder / "out"))),
+            program_of("events", None, {}, Files(str(folder / "events"))),
+            program_of("totals", total, {}, sink=Files(str(folder / "out"))),
         ],
         max_parallelism=128,
         slots=os.cpu_count(),

@@ -7,7 +7,7 @@ Everything below the operators is the real thing: real compiler, real Spark, rea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,14 @@ from typing import Any
 import duckdb
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
+from airflow_abs.core.settings import VertexOptions
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.target_table import TargetTable
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
+from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.tables.source import Given
 from airflow_abs.testing import job_run
 from tests.replayed import assert_replayed
 
@@ -31,7 +36,6 @@ OPTIONS: Mapping[str, Any] = {
     "failures_per_run": 0.05,
     "failures_per_day": 1.0,
     "local_bytes": None,
-    "ordered": [],
     "slots": 64,  # more than any fan-out here: no waves to fill, and inputs keep their Spark partitions
 }
 
@@ -48,6 +52,20 @@ class JobRun(job_run.JobRun):
     def commit(self) -> None:
         job_run.JobRun.commit(self)
         assert_replayed(self.folder)
+
+
+def program_of(
+    name: str,
+    transform: Callable[..., Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    source: Given | None = None,
+    sink: Files | TargetTable | None = None,
+    **declared: Any,
+) -> VertexProgram:
+    """A vertex that nobody declared in a DAG: `declared` are fields of `DeclaredVertex` and of `VertexOptions`."""
+    of_vertex = {key: declared.pop(key) for key in ("sql", "expectations", "is_awaited", "task") if key in declared}
+    vertex = DeclaredVertex(name, transform_kwargs=kwargs or {}, options=VertexOptions(**declared), **of_vertex)
+    return VertexProgram(vertex, transform, source, sink)
 
 
 def run_job(
@@ -77,6 +95,5 @@ def plan_run(
     """Only the plan task's part."""
     chosen = {**OPTIONS, **options}
     graph = build_job_graph(list(vertices), edges, chosen["max_parallelism"])
-    chosen.setdefault("task_arguments", dict.fromkeys((vertex.name for vertex in graph.vertices), 0))
     folder = JobFolder(root, "dag", options.get("run_id", "run"), "job")
     return JobRun.planned(endpoint, folder, graph, {program.name: program for program in programs}, chosen)

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.oracle import QUERIES, verify
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
 from tests.job_runner import JobRun, run_job
@@ -56,17 +57,14 @@ def render(value: Any, mart: Path) -> Any:
 
 
 def run_example(server: ConnectEndpoint, plan: PlanOperator, folder: Path, **options: Any) -> JobRun:
-    sources, sinks = render(plan.sources, folder / "mart"), render(plan.sinks, folder / "mart")
-    kwargs = render(plan.transform_kwargs, folder / "mart")
     programs = [
         VertexProgram(
-            name,
-            transform,
-            kwargs.get(name, {}),
-            Files.from_json(sources[name]) if name in sources else None,
-            Files.from_json(sinks[name]) if name in sinks else None,
+            vertex,
+            plan.transforms[vertex.name],
+            Files.from_json(vertex.source) if vertex.source else None,
+            Files.from_json(vertex.sink) if vertex.sink else None,
         )
-        for name, transform in plan.transforms.items()
+        for vertex in map(DeclaredVertex.from_json, render(plan.vertices, folder / "mart"))
     ]
     graph = plan.graph
     return run_job(server, folder / "exchange", graph.vertices, graph.edges, programs, **options)

@@ -11,14 +11,17 @@ from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.expect.expectations import Expect, RowCountChange, Unique, read_expectations
-from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
+from airflow_abs.core.graph.job_graph import JobEdge
 from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.settings import VertexOptions
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.pruned_by import VertexColumn
 from airflow_abs.operators.ordering import OrderedVertex
 from airflow_abs.operators.pruning_edges import column_of, pruning_edges
 from airflow_abs.spark.transforms.functions import name_of
+from airflow_abs.tables.kinds import to_declared
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import LandedSource, TableSource
 
@@ -108,14 +111,16 @@ class AdaptiveSparkOperator(OrderedVertex):
         self.inputs = {name: _as_edge(each) for name, each in (inputs or {}).items()}
         self.sink = sink
         self.transform_kwargs = dict(transform_kwargs or {})
-        self.parallelism = parallelism
-        self.max_parallelism = max_parallelism
-        self.schema = schema
         self.expectations = read_expectations(task_id, expect or {})
-        self.spark_conf = dict(spark_conf or {})
-        self.join = join
-        self.deterministic = deterministic
-        self.per_subtask = per_subtask
+        self.options = VertexOptions(
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            schema=schema,
+            spark_conf=dict(spark_conf or {}),
+            join=join,
+            deterministic=deterministic,
+            per_subtask=per_subtask,
+        )
         self.task_kwargs = task_kwargs
         self._check_inputs()
         self._check_join()
@@ -158,14 +163,16 @@ class AdaptiveSparkOperator(OrderedVertex):
         """The values of a column of its output, by which the source of another vertex of its job is pruned."""
         return column_of(self, name, OPEN_JOB.get() or ())
 
-    def to_vertex(self) -> JobVertex:
-        return JobVertex(
-            self.task_id,
-            self.parallelism,
-            self.max_parallelism,
-            has_source=self.source is not None,
-            has_sink=self.sink is not None,
-            expectations=tuple(each.name for each in self.expectations),
+    def to_declared(self) -> DeclaredVertex:
+        """The record of it, as far as it is known without its job."""
+        return DeclaredVertex(
+            name=self.task_id,
+            source=to_declared(self.source) if self.source else None,
+            sink=to_declared(self.sink) if self.sink else None,
+            sql=self.sql,
+            transform_kwargs=self.transform_kwargs,
+            expectations=self.expectations,
+            options=self.options,
         )
 
     def to_edges(self) -> list[JobEdge]:
@@ -190,15 +197,16 @@ class AdaptiveSparkOperator(OrderedVertex):
             )
 
     def _check_join(self) -> None:
-        if self.join is None:
+        join = self.options.join
+        if join is None:
             return
-        if self.join.upper() not in [kind.value for kind in JoinType]:
+        if join.upper() not in [kind.value for kind in JoinType]:
             known = ", ".join(repr(kind.lower()) for kind in JoinType)
-            raise JobGraphError(f"vertex {self.task_id!r}: join is {self.join!r}; expected one of {known}")
+            raise JobGraphError(f"vertex {self.task_id!r}: join is {join!r}; expected one of {known}")
         hashed = [name for name, edge in self.inputs.items() if edge.partitioning in _MAY_BE_HASHED]
         if len(hashed) != 2 or len(self.inputs) != 2 or self.source is not None:
             raise JobGraphError(
-                f"vertex {self.task_id!r}: join={self.join!r} is for a vertex with exactly two inputs, both hash(); "
+                f"vertex {self.task_id!r}: join={join!r} is for a vertex with exactly two inputs, both hash(); "
                 f"found {len(self.inputs)} input(s), {len(hashed)} of them hash()"
                 + (", and a source" if self.source else "")
             )

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.bases.skipmixin import SkipMixin
 
-from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.graph.joining import find_idle
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.sources.files import Files, check_sinks
 from airflow_abs.operators.job_task import JobTask, logical_date
 from airflow_abs.operators.ordering import TOLERANT
@@ -32,44 +32,35 @@ class PlanOperator(JobTask, SkipMixin):
 
     Args:
         graph: checked graph of the job.
+        vertices: each `DeclaredVertex` as JSON; templated.
         transforms: function of each vertex, None to pass its only input on; not serialised with the DAG.
-        sources, sinks: `Files` and tables as JSON by vertex; templated.
-        transform_kwargs: JSON values by vertex; templated.
-        queries: SQL of vertices that have no transform; templated.
-        vertex_options: by vertex what else is known of it as its file is parsed: `join`, `schema`, `spark_conf`.
-        expectations: `Expectation`s as JSON by vertex; templated.
         options: what binds the decisions, stored in the plan.
     """
 
-    template_fields: Sequence[str] = ("exchange", "sources", "sinks", "transform_kwargs", "queries", "expectations")
+    template_fields: Sequence[str] = ("exchange", "vertices")
     ui_color = "#e8f0fe"
     inherits_from_skipmixin = True  # so that what it skipped is skipped again when it is cleared alone
 
-    def __init__(  # noqa: PLR0913 - what is known of a job when its file is parsed
+    def __init__(
         self,
         *,
         graph: JobGraph,
+        vertices: Sequence[Mapping[str, Any]],
         transforms: Mapping[str, Callable[..., Any] | None],
-        sources: Mapping[str, Any],
-        sinks: Mapping[str, Any],
-        transform_kwargs: Mapping[str, Any],
         options: Mapping[str, Any],
-        vertex_options: Mapping[str, Mapping[str, Any]] | None = None,
-        queries: Mapping[str, str] | None = None,
-        expectations: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"doc_md": _describe(graph), **kwargs})
         self.graph = graph
+        self.vertices = vertices
         self.transforms = transforms
-        self.sources = sources
-        self.sinks = sinks
-        self.transform_kwargs = transform_kwargs
-        self.vertex_options = vertex_options or {}
-        self.queries = queries or {}
-        self.expectations = expectations or {}
         self.options = options
         self.tasks_of_regions: Mapping[str, Sequence[str]] = {}  # once they are there
+
+    @property
+    def declared(self) -> list[DeclaredVertex]:
+        """The vertices, rendered if the task is."""
+        return [DeclaredVertex.from_json(each) for each in self.vertices]
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.records.job_history import read_history
@@ -142,38 +133,29 @@ class PlanOperator(JobTask, SkipMixin):
         from airflow_abs.spark.compile.vertices import VertexProgram
         from airflow_abs.tables.declared import find_targets, pin_sources, read_declared
 
-        self._check_secrets()
-        declared = {name: read_declared(sink) for name, sink in self.sinks.items()}
+        vertices = self.declared
+        for vertex in vertices:
+            _check_secrets(vertex)
+        declared = {each.name: read_declared(each.sink) for each in vertices if each.sink is not None}
         check_sinks({name: sink for name, sink in declared.items() if isinstance(sink, Files)})
         sinks = find_targets(declared, access)
-        read = {name: read_declared(value) for name, value in self.sources.items()}
+        read = {each.name: read_declared(each.source) for each in vertices if each.source is not None}
         sources = take(pin_sources(read, access, folder))
         return {
-            name: VertexProgram(
-                name,
-                transform,
-                self.transform_kwargs.get(name, {}),
-                sources.get(name),
-                sinks.get(name),
-                sql=self.queries.get(name),
-                expectations=tuple(map(Expectation.from_json, self.expectations.get(name, ()))),
-                **self.vertex_options.get(name, {}),
-            )
-            for name, transform in self.transforms.items()
+            each.name: VertexProgram(each, self.transforms[each.name], sources.get(each.name), sinks.get(each.name))
+            for each in vertices
         }
 
-    def _check_secrets(self) -> None:
-        from airflow_abs.hooks.secrets import check_no_secrets
 
-        for name, kwargs in self.transform_kwargs.items():
-            check_no_secrets(name, "transform_kwargs", kwargs, by_name=False)
-        for name, query in self.queries.items():
-            check_no_secrets(name, "arguments", {"sql": query}, by_name=False)
-        for which, files in (("source", self.sources), ("sink", self.sinks)):
-            for name, entry in files.items():
-                check_no_secrets(name, f"{which}'s options", entry.get("options", {}), by_name=True)
-                texts = {argument: entry.get(argument) for argument in ("where", "query")}
-                check_no_secrets(name, f"{which}'s arguments", texts, by_name=False)
+def _check_secrets(vertex: DeclaredVertex) -> None:
+    from airflow_abs.hooks.secrets import check_no_secrets
+
+    check_no_secrets(vertex.name, "transform_kwargs", vertex.transform_kwargs, by_name=False)
+    check_no_secrets(vertex.name, "arguments", {"sql": vertex.sql}, by_name=False)
+    for which, entry in (("source", vertex.source or {}), ("sink", vertex.sink or {})):
+        check_no_secrets(vertex.name, f"{which}'s options", entry.get("options", {}), by_name=True)
+        texts = {argument: entry.get(argument) for argument in ("where", "query")}
+        check_no_secrets(vertex.name, f"{which}'s arguments", texts, by_name=False)
 
 
 def _data_interval(context: Context) -> list[str] | None:

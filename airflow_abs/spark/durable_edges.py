@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from airflow_abs.core.decide.sources import size_splits
-from airflow_abs.core.durability.demands import DaysDemands, DeclaredDemands, find_demands
+from airflow_abs.core.durability.demands import DaysDemands, find_demands
 from airflow_abs.core.durability.failures import FailurePriors, estimate_mean_times
 from airflow_abs.core.durability.prediction import (
     NO_HISTORY,
@@ -25,6 +25,7 @@ from airflow_abs.core.durability.strange_day import UsualBytes, usual_bytes
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.joining import JoinedGraph, join_regions
 from airflow_abs.exchange.errors import SourceNotFoundError
+from airflow_abs.exchange.records.declared_vertex import find_declared_demands
 from airflow_abs.exchange.records.plan import PlannedEdge, bind_options
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.spark.compile.vertices import VertexProgram
@@ -59,7 +60,7 @@ def join_where_it_pays(
     open_path: Callable[[str], ExchangePath],
     *,
     slots: int | None,
-    nondeterministic: Collection[str],
+    unrepeatable: Collection[str],
     history: JobHistory = NO_HISTORY,
 ) -> DaysGraph:
     """Keep the edges inside Spark that it does not pay to write today; with `durability="always"` none, but let small
@@ -71,7 +72,7 @@ def join_where_it_pays(
         options: the job's.
         open_path: for the files of sources.
         slots: Spark tasks that run at once; None counts as one.
-        nondeterministic: vertices that give other rows when they run again.
+        unrepeatable: vertices that give other rows when they run again, besides those that declare it.
         history: of the job's earlier runs.
 
     Raises:
@@ -95,11 +96,9 @@ def join_where_it_pays(
     if always and not options.get("share_tasks", False):
         return with_readers(DaysGraph(graph))
     predictions = predict_job(graph, sizes, history, slots=slots or 1)
-    declared = DeclaredDemands(
-        nondeterministic, options["ordered"], {name for name, program in programs.items() if program.join}
-    )
+    declared = find_declared_demands((program.declared for program in programs.values()), unrepeatable)
     day = DaysDemands(predictions, options["target_bytes"], options["min_parallelism"], history)
-    settings = _settings(graph, programs, options["task_arguments"])
+    settings = _settings(graph, programs)
     if always:
         shared = share_tasks(graph, declared, day, settings)
         return with_readers(_days_graph(shared.joined, shared.edges, predictions))
@@ -165,14 +164,12 @@ def _source_bytes(
     return sizes, are_known
 
 
-def _settings(
-    graph: JobGraph, programs: Mapping[str, VertexProgram], task_arguments: Mapping[str, int]
-) -> dict[str, Hashable]:
+def _settings(graph: JobGraph, programs: Mapping[str, VertexProgram]) -> dict[str, Hashable]:
     """What the task and the session of each region run with; the vertices of one agree already."""
     return {
         region.name: (
-            tuple(sorted({task_arguments[vertex] for vertex in region.vertices})),
-            tuple(sorted(programs[region.name].spark_conf.items())),
+            tuple(sorted({programs[vertex].declared.task for vertex in region.vertices})),
+            tuple(sorted(programs[region.name].options.spark_conf.items())),
         )
         for region in graph.regions
     }

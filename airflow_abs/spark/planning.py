@@ -18,6 +18,7 @@ from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.publish.publication import check_target
 from airflow_abs.exchange.py_files import store_py_files
+from airflow_abs.exchange.records.declared_vertex import find_declared_demands
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
@@ -76,12 +77,13 @@ def plan_job(
     check_expectations(session, compiled)
     check_layouts(compiled.values())
     graph, compiled = _infer(session, graph, compiled, programs, options, open_path)
-    proofs = prove_vertices(session, graph, compiled, options.get("per_subtask", ()), options["min_parallelism"])
+    proofs = prove_vertices(session, graph, compiled, _per_subtask(programs), options["min_parallelism"])
     _propose_pruning(graph, compiled, proofs.values(), programs, open_path)
     slots = options.get("slots") or read_slots(session)
-    unrepeatable = {*options.get("nondeterministic", ()), *_find_unrepeatable(compiled)}
+    declared = [program.declared for program in programs.values()]
+    unrepeatable = find_declared_demands(declared, _find_unrepeatable(compiled)).nondeterministic
     today = join_where_it_pays(
-        graph, programs, options, open_path, slots=slots, nondeterministic=unrepeatable, history=history
+        graph, programs, options, open_path, slots=slots, unrepeatable=unrepeatable, history=history
     )
     if today.into:
         compiled = join_vertices(today.graph, compiled)
@@ -104,6 +106,7 @@ def plan_job(
         predictions=today.predictions,
         mean_seconds=today.mean_seconds,
         py_files=py_files,
+        vertices=tuple(each.as_recorded() for each in declared),
     )
     write_json(folder.plan_path, plan.to_json())
     return plan
@@ -127,19 +130,23 @@ def _infer(
         except SourceNotFoundError:  # the decision says so, if it is not there by then
             return None
 
-    joins = [name for name, program in programs.items() if program.join is not None]
+    joins = [name for name, program in programs.items() if program.options.join is not None]
     inferred = infer_edges(
         session,
         graph,
         compiled,
         source_bytes,
-        options.get("per_subtask", ()),
+        _per_subtask(programs),
         options["min_parallelism"],
         joins,
     )
     for edge, reason in inferred.reasons.items():
         log.info("vertex %r reads %s by %s: %s", edge.consumer, edge.input_name, edge.how, reason)
     return inferred.graph, inferred.compiled
+
+
+def _per_subtask(programs: Mapping[str, VertexProgram]) -> list[str]:
+    return [name for name, program in programs.items() if program.options.per_subtask]
 
 
 def _propose_pruning(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import TaskGroup
@@ -12,6 +13,7 @@ from airflow_abs.core.durability.demands import check_kept_inside
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, Region, build_job_graph
 from airflow_abs.core.incremental.reach import check_incremental_source
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex, find_declared_demands
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
@@ -24,8 +26,9 @@ from airflow_abs.operators.run_server import StartServerOperator, StopServerOper
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.settings import JobSettings
-from airflow_abs.tables.kinds import CATALOG, to_declared
-from airflow_abs.task_groups.author_arguments import AuthorArguments
+from airflow_abs.tables.kinds import CATALOG
+from airflow_abs.task_groups.declared_vertices import declare_vertices
+from airflow_abs.task_groups.task_arguments import TaskArguments
 from airflow_abs.task_groups.trigger_start import decide_from_trigger, run_from_trigger
 
 _OWN_TASKS = ("plan", "release", "start_server", "stop_server")
@@ -51,7 +54,7 @@ def render_job(
         JobGraphError: the graph cannot be run; see `build_job_graph`.
     """
     graph = build_job_graph(
-        [vertex.to_vertex() for vertex in declared],
+        [vertex.to_declared().to_vertex() for vertex in declared],
         [edge for vertex in declared for edge in vertex.to_edges()],
         settings.max_parallelism,
     )
@@ -60,10 +63,10 @@ def render_job(
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
     _check_incremental(graph, by_name)
-    authors = AuthorArguments(group, settings, graph, by_name, restart_strategy, spark_conf or {}, py_files)
-    check_kept_inside(graph, authors.demands())
-    rendering = _Rendering(authors, conn_id, server)
-    rendering.add_plan()
+    vertices = declare_vertices(graph, by_name, spark_conf or {})
+    check_kept_inside(graph, find_declared_demands(vertices))
+    rendering = _Rendering(graph, TaskArguments(group, settings, by_name, restart_strategy), conn_id, server)
+    rendering.add_plan(vertices, {**settings.options(), "py_files": py_file_paths(group, py_files)})
     for region in graph.regions:
         rendering.add_region(region)
     if server is not None:
@@ -71,6 +74,12 @@ def render_job(
     rendering.add_release()
     rendering.order()
     return graph
+
+
+def py_file_paths(group: TaskGroup, py_files: Sequence[str]) -> list[str]:
+    """Where they lie: what is relative, below the DAG file's folder."""
+    beside = Path(group.dag.fileloc).parent
+    return [path if "://" in path else str(beside / path) for path in py_files]
 
 
 def _check_edges_stay_inside(declared: Sequence[AdaptiveSparkOperator]) -> None:
@@ -122,7 +131,8 @@ def _check_map_length(graph: JobGraph) -> None:
 class _Rendering:
     """Tasks of one job so far, by region."""
 
-    authors: AuthorArguments
+    graph: JobGraph
+    arguments: TaskArguments
     conn_id: str
     server: Ephemeral | None
     plan: Any = None
@@ -132,22 +142,18 @@ class _Rendering:
     others: list[Any] = field(default_factory=list)
 
     @property
-    def graph(self) -> JobGraph:
-        return self.authors.graph
-
-    @property
     def declared(self) -> Mapping[str, AdaptiveSparkOperator]:
-        return self.authors.declared
+        return self.arguments.declared
 
     @property
     def settings(self) -> JobSettings:
-        return self.authors.settings
+        return self.arguments.settings
 
     @property
     def common(self) -> dict[str, Any]:
         return {
             "exchange": self.settings.exchange,
-            "job": self.authors.group.group_id,
+            "job": self.arguments.group.group_id,
             "conn_id": self.conn_id,
             "ephemeral": self.server is not None,
         }
@@ -155,56 +161,30 @@ class _Rendering:
     @property
     def head(self) -> dict[str, Any]:
         """Arguments of the tasks that are not subtasks."""
-        return self.common | self.authors.of_head()
+        return self.common | self.arguments.of_head()
 
-    def add_plan(self) -> None:
-        vertices = [self.declared[vertex.name] for vertex in self.graph.vertices]
+    def add_plan(self, vertices: Sequence[DeclaredVertex], options: Mapping[str, Any]) -> None:
         self.plan = PlanOperator(
             task_id="plan",
             graph=self.graph,
-            transforms={vertex.task_id: vertex.transform for vertex in vertices},
-            sources={vertex.task_id: to_declared(vertex.source) for vertex in vertices if vertex.source},
-            sinks={vertex.task_id: to_declared(vertex.sink) for vertex in vertices if vertex.sink},
-            transform_kwargs={
-                vertex.task_id: vertex.transform_kwargs for vertex in vertices if vertex.transform_kwargs
-            },
-            queries={vertex.task_id: vertex.sql for vertex in vertices if vertex.sql is not None},
-            expectations={
-                vertex.task_id: [asdict(each) for each in vertex.expectations]
-                for vertex in vertices
-                if vertex.expectations
-            },
-            vertex_options={
-                vertex.task_id: {
-                    "join": vertex.join,
-                    "schema": vertex.schema,
-                    "spark_conf": self.authors.spark_conf_of(vertex),
-                }
-                for vertex in vertices
-            },
-            options={
-                **self.settings.options(),
-                "py_files": self.authors.py_file_paths(),
-                "ordered": sorted(self.authors.demands().ordered),
-                "task_arguments": self.authors.task_arguments(),
-                "nondeterministic": [vertex.task_id for vertex in vertices if not vertex.deterministic],
-                "per_subtask": [vertex.task_id for vertex in vertices if vertex.per_subtask],
-            },
+            vertices=[vertex.to_json() for vertex in vertices],
+            transforms={vertex.name: self.declared[vertex.name].transform for vertex in vertices},
+            options=options,
             **self.head,
         )
         self.others.append(self.plan)
 
     def add_region(self, region: Region) -> None:
         producers = {other.name: self.run[other.name] for other in self.graph.producer_regions(region)}
-        arguments = self.authors.of_region(region)
+        arguments = self.arguments.of_region(region)
         with TaskGroup(group_id=region.name, group_display_name=" → ".join(region.vertices)):
             decide = DecideOperator(
                 task_id="decide",
                 region=region.name,
                 producers={name: task.task_id for name, task in producers.items()},
                 reports={other.name: self.run[other.name].task_id for other in self.graph.regions_before(region)},
-                admission=self.authors.admission(arguments),
-                table_kinds=self.authors.table_kinds("source"),
+                admission=self.arguments.admission(arguments),
+                table_kinds=self.arguments.table_kinds("source"),
                 **self.head,
             )
             if self.settings.start_from_trigger:
@@ -220,7 +200,7 @@ class _Rendering:
 
     def _add_run(self, region: Region, decide: DecideOperator, arguments: dict[str, Any]) -> Any:
         starts_in_triggerer = self.settings.start_from_trigger
-        limit = self.authors.with_defaults(arguments).get("execution_timeout")
+        limit = self.arguments.with_defaults(arguments).get("execution_timeout")
         shown = {
             "map_index_template": _MAP_INDEX_TEMPLATE,
             "task_display_name": f"run {region.name}",
@@ -260,10 +240,15 @@ class _Rendering:
     def _add_commit(self, region: Region, run: Any) -> None:
         """If the region has a sink, or expectations. Assets that an author names belong to what is published, not to a
         subtask."""
-        outlets, inlets = self.authors.assets_of(region)
+        outlets, inlets = self.arguments.assets_of(region)
         if not any(self.graph.vertex(vertex).is_gate for vertex in region.vertices):
             return
-        arguments = {"outlets": outlets, "inlets": inlets, "table_kinds": self.authors.table_kinds("sink"), **self.head}
+        arguments = {
+            "outlets": outlets,
+            "inlets": inlets,
+            "table_kinds": self.arguments.table_kinds("sink"),
+            **self.head,
+        }
         commit = CommitOperator(task_id="commit", region=region.name, **arguments)
         run >> commit
         self.commit[region.name] = commit
@@ -291,7 +276,7 @@ class _Rendering:
         alone = {name for name, decide in self.decide.items() if decide.upstream_task_ids <= own}
         for region in self.graph.regions:
             before = {other.name for other in self.graph.regions_before(region)}
-            declared = self.authors.with_defaults(self.authors.of_region(region))
+            declared = self.arguments.with_defaults(self.arguments.of_region(region))
             if before and before | {region.name} <= alone and "trigger_rule" not in declared:
                 self.decide[region.name].trigger_rule = TOLERANT
                 self.run[region.name].trigger_rule = TOLERANT

@@ -197,7 +197,8 @@ def _plan(
     from airflow_abs.testing.job_run import JobRun
     from airflow_abs.testing.tables import write_inputs
 
-    sources = write_inputs(session, folder / "inputs", task.sources, inputs)
+    declared = {each.name: each.source for each in task.declared if each.source is not None}
+    sources = write_inputs(session, folder / "inputs", declared, inputs)
     run = JobFolder(folder / "exchange", task.dag_id, "planned", task.job)
     access = table_access(lambda: nullcontext(SessionCatalog(session)))
     programs = _programs(task, run, sources, folder / "sinks", context, access)
@@ -218,14 +219,16 @@ def _programs(
     context: Mapping[str, Any],
     access: TableAccess,
 ) -> dict[str, Any]:
-    """The task's own programs, rendered, with sinks below a folder of ours."""
-    rendered = {name: value for name, value in task.sources.items() if name not in sources}
+    """The task's own programs, rendered, with sinks below a folder of ours, and some sources replaced."""
+
+    def vertex(declared: Mapping[str, Any]) -> dict[str, Any]:
+        name, sink = declared["name"], declared["sink"]
+        own = {**declared, "source": None} if name in sources else declared
+        rendered = _render(task, {**own, "sink": sink and _sink_in(sink, sinks / name)}, context)
+        return {**rendered, "source": sources.get(name, rendered["source"])}
+
     copy = task.prepare_for_execution()
-    copy.sources = {**_render(task, rendered, context), **sources}
-    copy.sinks = {name: _render(task, _sink_in(value, sinks / name), context) for name, value in task.sinks.items()}
-    copy.transform_kwargs = _render(task, task.transform_kwargs, context)
-    copy.queries = _render(task, task.queries, context)
-    copy.expectations = _render(task, task.expectations, context)
+    copy.vertices = [vertex(each) for each in task.vertices]
     programs: dict[str, Any] = copy._programs(run, access)
     return programs
 

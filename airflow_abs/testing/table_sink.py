@@ -83,7 +83,7 @@ class TableSinkContract(TableContract):
         raise AssertionError("mode='nonsense' was taken")
 
     def test_its_asset_is_one_that_airflow_takes_and_the_same_for_every_run(self) -> None:
-        from airflow_abs.task_groups.author_arguments import sink_asset
+        from airflow_abs.task_groups.task_arguments import sink_asset
 
         asset = sink_asset(self.declare())
         check(asset is not None, "it has no asset_uri, though its name is not templated")

@@ -11,8 +11,7 @@ import duckdb
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import JobRun, plan_run
+from tests.job_runner import JobRun, plan_run, program_of
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -50,9 +49,13 @@ def total_by_region(enriched: Any) -> Any:
 
 
 def plan_revenue(server: ConnectEndpoint, lake: Path, folder: Path, **options: Any) -> JobRun:
-    """Planned, with about 3 subtasks of orders and enriched, which has the `spark_conf`; sink in `folder/mart`."""
+    """Planned, with about 3 subtasks of orders and enriched, which has the `spark_conf`; sink in `folder/mart`.
+
+    `declared` are further arguments of `program_of` by vertex.
+    """
     transforms = {"enriched": enrich, "by_region": total_by_region, **options.pop("transforms", {})}
-    conf = options.pop("spark_conf", {})
+    declared = options.pop("declared", {})
+    declared = {**declared, "enriched": {"spark_conf": options.pop("spark_conf", {}), **declared.get("enriched", {})}}
     return plan_run(
         server,
         folder / "exchange",
@@ -68,10 +71,10 @@ def plan_revenue(server: ConnectEndpoint, lake: Path, folder: Path, **options: A
             JobEdge("enriched", "by_region", "enriched", Partitioning.HASH, ("region",)),
         ],
         [
-            VertexProgram("orders", None, {}, Files(f"{lake}/orders")),
-            VertexProgram("customers", None, {}, Files(f"{lake}/customers")),
-            VertexProgram("enriched", transforms["enriched"], {}, spark_conf=conf),
-            VertexProgram("by_region", transforms["by_region"], {}, sink=Files(str(folder / "mart"))),
+            program_of("orders", None, {}, Files(f"{lake}/orders"), **declared.get("orders", {})),
+            program_of("customers", None, {}, Files(f"{lake}/customers")),
+            program_of("enriched", transforms["enriched"], **declared["enriched"]),
+            program_of("by_region", transforms["by_region"], {}, sink=Files(str(folder / "mart"))),
         ],
         **{"target_bytes": 700 * 1024, "max_parallelism": 16, **options},
     )

@@ -13,10 +13,9 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.runs.cleaning import release_job
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from tests.faults.pipeline import answer, make_lake, output, plan_revenue
 from tests.faults.test_restarts import run_try
-from tests.job_runner import JobRun, plan_run
+from tests.job_runner import JobRun, plan_run, program_of
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -73,8 +72,8 @@ def test_the_other_subtasks_of_a_sink_keep_what_they_published(
         [JobVertex("orders", has_source=True), JobVertex("copy", parallelism=3, has_sink=True)],
         [JobEdge("orders", "copy", "orders", Partitioning.HASH, ("customer_id",))],
         [
-            VertexProgram("orders", None, {}, Files(f"{lake}/orders")),
-            VertexProgram("copy", None, {}, sink=Files(f"{tmp_path}/mart", mode="append")),
+            program_of("orders", None, {}, Files(f"{lake}/orders")),
+            program_of("copy", None, {}, sink=Files(f"{tmp_path}/mart", mode="append")),
         ],
         max_parallelism=8,
     )

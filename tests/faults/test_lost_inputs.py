@@ -135,7 +135,7 @@ def test_a_file_that_goes_while_it_is_read_is_noticed(
 def test_a_producer_that_is_not_deterministic_fails_the_reader_instead(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
-    run = started(connect_server, lake, tmp_path, nondeterministic=["orders"])
+    run = started(connect_server, lake, tmp_path, declared={"orders": {"deterministic": False}})
     delete(*committed_files(run.folder, "orders", 1)[0], CHANCE)
     with pytest.raises(RecomputationError) as caught:
         run_regions(run, "enriched")

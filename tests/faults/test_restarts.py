@@ -206,7 +206,12 @@ def test_real_memory_that_runs_out_is_met_with_smaller_pieces(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
     run = plan_revenue(
-        connect_server, lake, tmp_path, enriched=2, transforms={"enriched": greedy}, per_subtask=["enriched"]
+        connect_server,
+        lake,
+        tmp_path,
+        enriched=2,
+        transforms={"enriched": greedy},
+        declared={"enriched": {"per_subtask": True}},
     )
     for region in ("orders", "customers"):
         asyncio.run(run.run_region(region))

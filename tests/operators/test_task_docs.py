@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.operators.commit import CommitOperator
@@ -30,8 +28,7 @@ def test_the_other_tasks_say_what_they_do_and_when_it_fails_there() -> None:
     vertices = [JobVertex("orders", has_source=True), JobVertex("enriched")]
     edges = [JobEdge("orders", "enriched", "orders", Partitioning.HASH, ("id",))]
     graph = build_job_graph(vertices, edges, 8)
-    nothing: dict[str, Any] = {"transforms": {}, "sources": {}, "sinks": {}, "transform_kwargs": {}, "options": {}}
-    plan = PlanOperator(task_id="plan", graph=graph, **nothing, **COMMON)
+    plan = PlanOperator(task_id="plan", graph=graph, vertices=[], transforms={}, options={}, **COMMON)
     assert "wrong columns, missing paths" in plan.doc_md
     assert plan.doc_md.endswith("* **orders**\n* **enriched** reads orders -> enriched.orders [hash(id)]")
     commit = CommitOperator(task_id="commit", region="enriched", **COMMON)

@@ -9,11 +9,12 @@ from typing import Any
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
+from airflow_abs.spark.compile.vertices import CompiledVertex, compile_vertices
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.proof import prove_vertices
 from airflow_abs.spark.relations import Relation, coalesce, sql_expression
 from airflow_abs.spark.template import bind
+from tests.job_runner import program_of
 from tests.proof.compositions import LEFT, RIGHT, Composition, split_rows
 
 CONF = {
@@ -48,8 +49,8 @@ class CompositionBench:
             [JobEdge(name, STEP, name, each.partitioning, each.names(COLUMNS[name])) for name, each in inputs.items()],
             128,
         )
-        programs = {name: VertexProgram(name, None, {}, Files("/-", schema=_ddl(COLUMNS[name]))) for name in inputs}
-        programs[STEP] = VertexProgram(STEP, composition, {})
+        programs = {name: program_of(name, None, {}, Files("/-", schema=_ddl(COLUMNS[name]))) for name in inputs}
+        programs[STEP] = program_of(STEP, composition, {})
         return graph, compile_vertices(self.session, graph, programs)
 
     def prove(self, composition: Composition) -> CompiledVertex:

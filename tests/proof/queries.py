@@ -24,6 +24,7 @@ from airflow_abs.spark.run.attempt import release_sessions
 from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
 from airflow_abs.testing.tables import write_table
+from tests.job_runner import program_of
 from tests.proof.runner import OPTIONS
 
 # Small tables are broadcast and the others are not, at a scale where Spark's own 10 MB would broadcast all.
@@ -136,10 +137,10 @@ class QueryBench:
         vertices = [JobVertex(name, has_source=True) for name in tables]
         vertices += [JobVertex(name, parallelism=1 if step.alone else None) for name, step in steps.items()]
         programs = {
-            name: VertexProgram(name, None, {}, Files(str(self.folder / "tables" / name)), spark_conf=CONF)
+            name: program_of(name, None, {}, Files(str(self.folder / "tables" / name)), spark_conf=CONF)
             for name in tables
         }
-        programs |= {name: VertexProgram(name, None, {}, sql=step.sql, spark_conf=CONF) for name, step in steps.items()}
+        programs |= {name: program_of(name, None, {}, sql=step.sql, spark_conf=CONF) for name, step in steps.items()}
         return build_job_graph(vertices, edges, OPTIONS["max_parallelism"]), programs
 
 

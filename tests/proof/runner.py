@@ -26,6 +26,7 @@ from airflow_abs.spark.run.attempt import release_sessions
 from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
 from airflow_abs.testing.tables import write_table
+from tests.job_runner import program_of
 from tests.proof.entries import Entry
 from tests.proof.shown import operators_noted, reason_of
 from tests.proof.tables import build_tables
@@ -138,10 +139,10 @@ class Bench:
         vertices += [JobVertex(entry.name, has_source=entry.source is not None) for entry in entries]
         edges = [edge for entry in entries for edge in entry.edges(entry.name)]
         graph = build_job_graph(vertices, edges, OPTIONS["max_parallelism"])
-        programs = {name: VertexProgram(name, None, {}, self.files(name)) for name in tables}
+        programs = {name: program_of(name, None, {}, self.files(name)) for name in tables}
         for entry in entries:
             files = self.files(entry.source) if entry.source is not None else None
-            programs[entry.name] = VertexProgram(entry.name, _named(entry), {}, files, spark_conf=self.spark_conf)
+            programs[entry.name] = program_of(entry.name, _named(entry), {}, files, spark_conf=self.spark_conf)
         return graph, programs
 
 

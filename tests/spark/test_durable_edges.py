@@ -20,9 +20,8 @@ from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.records.manifest import read_manifest
 from airflow_abs.exchange.records.plan import read_plan
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from tests.job_runner import JobRun, plan_run
+from tests.job_runner import JobRun, plan_run, program_of
 
 pytestmark = pytest.mark.spark
 
@@ -92,13 +91,13 @@ def plan(
     server: ConnectEndpoint, lake: Path, root: Path, transforms: Mapping[str, Any] | None = None, **options: Any
 ) -> JobRun:
     programs = [
-        VertexProgram("orders", None, {}, Files(str(lake / "orders"))),
-        VertexProgram("customers", None, {}, Files(str(lake / "customers"))),
-        VertexProgram("valid", only_valid, {}),
-        VertexProgram("enriched", enrich, {}, sink=Files(str(root / "enriched"))),
-        VertexProgram("totals", total, {}),
-        VertexProgram("counts", count, {}),
-        VertexProgram("shares", share, {}, sink=Files(str(root / "shares"))),
+        program_of("orders", None, {}, Files(str(lake / "orders"))),
+        program_of("customers", None, {}, Files(str(lake / "customers"))),
+        program_of("valid", only_valid, {}),
+        program_of("enriched", enrich, {}, sink=Files(str(root / "enriched"))),
+        program_of("totals", total, {}),
+        program_of("counts", count, {}),
+        program_of("shares", share, {}, sink=Files(str(root / "shares"))),
     ]
     programs = [replace(each, transform=(transforms or {}).get(each.name, each.transform)) for each in programs]
     return plan_run(server, root / "exchange", VERTICES, EDGES, programs, max_parallelism=4, **options)

@@ -15,9 +15,8 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import read_manifest
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from tests.job_runner import JobRun, plan_run, rows
+from tests.job_runner import JobRun, plan_run, program_of, rows
 
 pytestmark = pytest.mark.spark
 
@@ -37,8 +36,8 @@ def plan(server: ConnectEndpoint, root: Path, source: Path, readers: int | None)
         [JobVertex("events", has_source=True), JobVertex("totals", readers, has_sink=True)],
         [JobEdge("events", "totals", "events", Partitioning.HASH, ("customer",))],
         [
-            VertexProgram("events", None, {}, Files(str(source))),
-            VertexProgram("totals", total, {}, sink=Files(str(root / "out"))),
+            program_of("events", None, {}, Files(str(source))),
+            program_of("totals", total, {}, sink=Files(str(root / "out"))),
         ],
         run_id="planned",
     )

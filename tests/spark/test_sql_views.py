@@ -11,10 +11,9 @@ import pytest
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.sql_views import rename_views
-from tests.job_runner import run_job
+from tests.job_runner import program_of, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -37,8 +36,8 @@ def test_subtasks_that_run_sql_at_the_same_time_do_not_read_each_others_rows(
         [JobVertex("numbers", has_source=True), JobVertex("digits", parallelism=24, has_sink=True)],
         [JobEdge("numbers", "digits", "numbers", Partitioning.HASH, ("id",))],
         [
-            VertexProgram("numbers", None, {}, Files(str(tmp_path / "numbers.parquet"))),
-            VertexProgram("digits", by_sql, {}, sink=Files(str(tmp_path / "out"))),
+            program_of("numbers", None, {}, Files(str(tmp_path / "numbers.parquet"))),
+            program_of("digits", by_sql, {}, sink=Files(str(tmp_path / "out"))),
         ],
     )
     found = duckdb.sql(f"SELECT id, digit FROM read_parquet('{tmp_path}/out/*.parquet') ORDER BY id").fetchall()

@@ -17,7 +17,7 @@ from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import pin_sources, read_declared
 from airflow_abs.tables.kinds import to_declared
 from airflow_abs.tables.source import Pin
-from airflow_abs.task_groups.author_arguments import sink_asset
+from airflow_abs.task_groups.task_arguments import sink_asset
 
 FOLDER = JobFolder(Path("/exchange"), "dag", "run", "job")
 PIN = Pin("{}", PinnedTable("lake.db.t", "snapshot 7", "parquet", "{}", 0, 0, 0, 0), ())

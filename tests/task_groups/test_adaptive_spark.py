@@ -143,7 +143,7 @@ def test_the_taskflow_face_declares_the_same_job() -> None:
             enriched(orders().hash("customer_id"), customers=customers.broadcast(), day="{{ ds }}")
     plan = dag.get_task("revenue.plan")
     assert [vertex.name for vertex in plan.graph.vertices] == ["customers", "orders", "enriched"]
-    assert plan.transform_kwargs == {"enriched": {"day": "{{ ds }}"}}
+    assert {each.name: each.transform_kwargs for each in plan.declared}["enriched"] == {"day": "{{ ds }}"}
     assert plan.transforms == {"customers": None, "orders": passes, "enriched": joins}
 
 

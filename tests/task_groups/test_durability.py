@@ -60,9 +60,15 @@ def test_vertices_that_other_tasks_wait_for_and_equal_airflow_arguments_are_told
             declare("last", totals.hash("key"), execution_timeout=timedelta(hours=1))
             orders >> EmptyOperator(task_id="told")
             customers >> totals
-    options = plan_of(job).options
-    assert options["ordered"] == ["customers", "orders"]
-    assert options["task_arguments"] == {"orders": 0, "customers": 1, "joined": 0, "totals": 2, "last": 3}
+    declared = plan_of(job).declared
+    assert [each.name for each in declared if each.is_awaited] == ["orders", "customers"]
+    assert {each.name: each.task for each in declared} == {
+        "orders": 0,
+        "customers": 1,
+        "joined": 0,
+        "totals": 2,
+        "last": 3,
+    }
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,12 @@ def test_expectations_reach_plan_which_renders_their_templates() -> None:
     with new_dag() as dag, new_job():
         AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), expect=EXPECT)
     plan: Any = dag.get_task("revenue.plan")
-    assert plan.expectations == {"orders": PLANNED}
-    assert plan.render_template(plan.expectations, {"ds": "2026-01-02"})["orders"][0]["condition"] == (
+    (orders,) = plan.vertices
+    assert orders["expectations"] == PLANNED
+    assert plan.render_template(orders, {"ds": "2026-01-02"})["expectations"][0]["condition"] == (
         "day = DATE '2026-01-02'"
     )
-    assert "expectations" in plan.template_fields
+    assert "vertices" in plan.template_fields
 
 
 def test_the_taskflow_face_takes_what_the_operator_takes() -> None:
@@ -44,8 +45,8 @@ def test_the_taskflow_face_takes_what_the_operator_takes() -> None:
         orders()
         orders.override(task_id="whole", per_subtask=False)()
     plan: Any = dag.get_task("revenue.plan")
-    assert plan.expectations == {"orders": PLANNED, "whole": PLANNED}
-    assert plan.options["per_subtask"] == ["orders"]
+    declared = {each["name"]: (each["expectations"], each["options"]["per_subtask"]) for each in plan.vertices}
+    assert declared == {"orders": (PLANNED, True), "whole": (PLANNED, False)}
 
 
 def test_a_vertex_with_expectations_has_a_commit_which_looks_at_them_and_others_wait_for_it() -> None:

@@ -68,4 +68,4 @@ def test_a_declared_join_may_leave_its_keys_to_plan() -> None:
                 transform=joined,
                 join="inner",
             )
-    assert vertex.join == "inner"
+    assert vertex.options.join == "inner"

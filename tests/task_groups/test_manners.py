@@ -135,9 +135,9 @@ def test_sql_is_a_vertex_without_python() -> None:
         with new_job():
             declare(transform=None, sql=query, transform_kwargs={"day": LAST_COMPLETE_DAY})
     plan = dag.get_task("revenue.plan")
-    assert plan.queries == {"sums": query}
+    assert {each.name: each.sql for each in plan.declared}["sums"] == query
     assert plan.transforms["sums"] is None
-    assert "queries" in plan.template_fields
+    assert "vertices" in plan.template_fields
     assert isinstance(plan, BaseOperator)
 
 
@@ -185,9 +185,9 @@ def test_settings_of_a_vertex_take_precedence_over_the_jobs() -> None:
     with new_dag() as dag:
         with new_job(spark_conf={"spark.sql.ansi.enabled": False, "spark.sql.session.timeZone": "UTC"}):
             declare(spark_conf={"spark.sql.session.timeZone": "Asia/Tokyo"}, schema="region STRING")
-    options = dag.get_task("revenue.plan").vertex_options["sums"]
-    assert options["spark_conf"] == {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Tokyo"}
-    assert options["schema"] == "region STRING"
+    options = {each.name: each.options for each in dag.get_task("revenue.plan").declared}["sums"]
+    assert options.spark_conf == {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    assert options.schema == "region STRING"
 
 
 def test_vertices_of_one_spark_session_agree_on_its_settings() -> None:

@@ -40,7 +40,8 @@ def test_the_source_is_decided_after_the_vertex_that_has_the_values() -> None:
         JobEdge("dates", "sales", "prune.day", Partitioning.BROADCAST, durable=True, prunes=("day", "d")),
     )
     assert "job.dates.run" in dag.get_task("job.sales.decide").upstream_task_ids
-    assert plan.sources["sales"]["prune"] == {"day": {"vertex": "dates", "column": "d"}}
+    sales = next(each for each in plan.declared if each.name == "sales")
+    assert sales.source["prune"] == {"day": {"vertex": "dates", "column": "d"}}
 
 
 @pytest.mark.parametrize(

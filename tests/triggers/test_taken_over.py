@@ -14,12 +14,11 @@ from airflow.triggers.base import TaskSuccessEvent
 from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.exchange.records.manifest import read_manifest
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.errors import OperationTakenOverError
 from airflow_abs.triggers import subtask as triggers
 from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
-from tests.job_runner import plan_run
+from tests.job_runner import plan_run, program_of
 
 RUN = {
     "conn_id": "spark",
@@ -57,7 +56,7 @@ def test_a_trigger_whose_operation_another_process_awaits_stays_and_looks_again(
 @pytest.mark.spark
 def test_the_seconds_of_the_worker_that_had_it_first_count_too(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "orders.parquet")
-    program = VertexProgram("orders", None, {}, Files(str(tmp_path / "orders.parquet")), Files(str(tmp_path / "out")))
+    program = program_of("orders", None, {}, Files(str(tmp_path / "orders.parquet")), Files(str(tmp_path / "out")))
     vertices = [JobVertex("orders", has_source=True, has_sink=True)]
     job = plan_run(connect_server, tmp_path / "exchange", vertices, [], [program])
     began = time.time() - 100

@@ -22,6 +22,7 @@ from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.py_files import PyFile
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.records.reading import Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.planned_source import PlannedSource, column_names, vertex_of
@@ -169,7 +170,8 @@ class JobPlan:
     `began` is when Airflow started the task that planned it, in epoch seconds; None if nobody knows. `usual` is what
     its sources held on earlier days, by vertex, where there were enough of them. With `durability="auto"` there are
     `edges`, `predictions` of every declared region, and the `mean_seconds` of work between two failures (None if none
-    are expected). `py_files` are what every Spark session of the run is sent.
+    are expected). `py_files` are what every Spark session of the run is sent. `vertices` are as the author declared
+    them, rendered.
     """
 
     id: str
@@ -184,6 +186,7 @@ class JobPlan:
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
     mean_seconds: Seconds | None = None
     py_files: tuple[PyFile, ...] = ()
+    vertices: tuple[DeclaredVertex, ...] = ()
 
     def region(self, name: str) -> PlannedRegion:
         return next(region for region in self.regions if region.name == name)

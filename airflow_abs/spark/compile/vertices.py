@@ -20,8 +20,10 @@ from typing import Any
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
+from airflow_abs.core.settings import VertexOptions
 from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.publish.target_table import TargetTable
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.storage.locations import ExchangePath
@@ -48,18 +50,20 @@ StructType = Any
 
 @dataclass(frozen=True, slots=True)
 class VertexProgram:
-    """What a vertex does: its transform (or `sql`) and everything that it needs, already rendered."""
+    """What a vertex does: as it is declared and rendered, its transform, its source and its sink as they are today."""
 
-    name: str
-    transform: Callable[..., DataFrame] | None
-    kwargs: Mapping[str, Any]
+    declared: DeclaredVertex
+    transform: Callable[..., DataFrame] | None = None
     source: Given | None = None
     sink: Files | TargetTable | None = None
-    join: str | None = None
-    sql: str | None = None
-    schema: str | None = None
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
-    expectations: tuple[Expectation, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.declared.name
+
+    @property
+    def options(self) -> VertexOptions:
+        return self.declared.options
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def compile_vertices(
         for vertex in graph.vertices:
             compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC), open_path)
             program = programs[vertex.name]
-            with set_conf(session, vertex.name, program.spark_conf):
+            with set_conf(session, vertex.name, program.options.spark_conf):
                 try:
                     compiled[vertex.name] = compilation.run(program)
                 except PicklingError as error:
@@ -168,11 +172,11 @@ class _VertexCompilation:
         output = self._call(program)
         schema, relation = self._check_output(program.name, output)
         check_types(program.name, schema, program.sink.format if program.sink else "parquet")
-        if program.schema is not None:
-            check_contract(self.session, program.name, schema, program.schema)
+        if program.options.schema is not None:
+            check_contract(self.session, program.name, schema, program.options.schema)
         splittable: frozenset[str] = frozenset()
-        if program.join is not None:
-            splittable = find_splittable(self.session, program.name, relation, program.join)
+        if program.options.join is not None:
+            splittable = find_splittable(self.session, program.name, relation, program.options.join)
         return CompiledVertex(
             name=program.name,
             frame=output,
@@ -183,9 +187,9 @@ class _VertexCompilation:
             local=local,
             sink=program.sink,
             splittable=splittable,
-            spark_conf=program.spark_conf,
+            spark_conf=program.options.spark_conf,
             call_sites=self.call_sites,
-            expectations=program.expectations,
+            expectations=program.declared.expectations,
         )
 
     def _add_source(self, vertex: str, source: Given) -> PlannedSource:
@@ -212,15 +216,15 @@ class _VertexCompilation:
         return placeholder
 
     def _call(self, program: VertexProgram) -> DataFrame:
-        if program.sql is not None:
-            return self._query(program, program.sql)
+        if program.declared.sql is not None:
+            return self._query(program, program.declared.sql)
         if program.transform is None:
             (only,) = self.frames.values()
             return only
         frames = dict(self.frames)
         positional = (frames.pop(SOURCE),) if set(frames) == {SOURCE} else ()
         who = f"vertex {program.name!r}"
-        kwargs = coerce_arguments(who, program.transform, program.kwargs)
+        kwargs = coerce_arguments(who, program.transform, program.declared.transform_kwargs)
         with no_execution(self.session, who), recorded_call_sites() as self.call_sites:
             try:
                 output = program.transform(*positional, **frames, **kwargs)
@@ -237,7 +241,7 @@ class _VertexCompilation:
         who = f"vertex {program.name!r}"
         with no_execution(self.session, who):
             try:
-                return self.session.sql(sql, args=dict(program.kwargs) or None, **self.frames)
+                return self.session.sql(sql, args=dict(program.declared.transform_kwargs) or None, **self.frames)
             except Exception as error:
                 error.add_note(f"raised by the sql of vertex {program.name!r}")
                 raise

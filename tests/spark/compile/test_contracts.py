@@ -12,8 +12,7 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
-from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import run_job
+from tests.job_runner import program_of, run_job
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
 LENIENT = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Tokyo"}
@@ -25,7 +24,7 @@ def as_number(rows: Any) -> Any:
 
 def test_settings_of_a_vertex_hold_in_plan_and_in_every_subtask(connect_server: Any, tmp_path: Path) -> None:
     duckdb.sql(f"COPY (SELECT unnest(['1', 'x']) AS text) TO '{tmp_path}/in.parquet'")
-    program = VertexProgram(
+    program = program_of(
         "numbers", as_number, {}, Files(f"{tmp_path}/in.parquet"), Files(f"{tmp_path}/out"), spark_conf=LENIENT
     )
     run_job(

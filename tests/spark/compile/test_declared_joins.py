@@ -15,9 +15,8 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from tests.job_runner import JobRun, plan_run, run_job
+from tests.job_runner import JobRun, plan_run, program_of, run_job
 
 pytestmark = pytest.mark.spark
 
@@ -68,7 +67,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
-def arguments(lake: Path, out: Path, transform: Any, join: str | None) -> tuple[list[Any], list[Any], list[Any]]:
+def arguments(lake: Path, out: Path, transform: Any, join: str | None, **declared: Any) -> tuple[list[Any], ...]:
     vertices = [
         JobVertex("facts", has_source=True, max_parallelism=6),
         JobVertex("names", has_source=True),
@@ -76,9 +75,9 @@ def arguments(lake: Path, out: Path, transform: Any, join: str | None) -> tuple[
     ]
     edges = [JobEdge(name, "joined", name, Partitioning.HASH, ("key",)) for name in ("facts", "names")]
     programs = [
-        VertexProgram("facts", None, {}, Files(str(lake / "facts"))),
-        VertexProgram("names", None, {}, Files(str(lake / "names"))),
-        VertexProgram("joined", transform, {}, sink=Files(str(out)), join=join),
+        program_of("facts", None, {}, Files(str(lake / "facts"))),
+        program_of("names", None, {}, Files(str(lake / "names"))),
+        program_of("joined", transform, {}, sink=Files(str(out)), join=join, **declared),
     ]
     return vertices, edges, programs
 
@@ -128,8 +127,8 @@ def test_what_needs_whole_keys_is_never_split(
     found: str,
 ) -> None:
     with caplog.at_level(logging.INFO):
-        job = arguments(lake, tmp_path, transform, "inner")
-        planned = plan_run(connect_server, tmp_path / "exchange", *job, per_subtask=["joined"]).plan
+        job = arguments(lake, tmp_path, transform, "inner", per_subtask=True)
+        planned = plan_run(connect_server, tmp_path / "exchange", *job).plan
     assert planned.region("joined").splittable == ()
     assert f"vertex 'joined': join='inner' is not spread over several subtasks: its plan holds {found}" in caplog.text
 

@@ -11,7 +11,8 @@ from airflow_abs.core.expect.expectations import Expect, Expectation, Unique, re
 from airflow_abs.core.graph.job_graph import JobVertex, build_job_graph
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.expectations import check_expectations
-from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.compile.vertices import compile_vertices
+from tests.job_runner import program_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
@@ -21,7 +22,7 @@ SCHEMA = "id BIGINT, amount DOUBLE, name STRING, tags MAP<STRING, INT>, `select`
 def check(session: Any, *expectations: Expectation, schema: str = SCHEMA, **program: Any) -> None:
     graph = build_job_graph([JobVertex("orders", has_source=True, has_sink=True)], [], 8)
     source = Files("/nowhere", schema=schema)
-    orders = VertexProgram("orders", None, {}, source, Files("/out"), expectations=expectations, **program)
+    orders = program_of("orders", None, {}, source, Files("/out"), expectations=expectations, **program)
     check_expectations(session, compile_vertices(session, graph, {"orders": orders}))
 
 

@@ -10,7 +10,8 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobVertex, build_job_graph
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.sinks import check_layouts
-from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.compile.vertices import compile_vertices
+from tests.job_runner import program_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.sample]
 def check(session: Any, **sink: Any) -> None:
     graph = build_job_graph([JobVertex("orders", has_source=True, has_sink=True)], [], 8)
     source = Files("/nowhere", schema="id BIGINT, day DATE, at TIMESTAMP, tags MAP<STRING, INT>")
-    program = VertexProgram("orders", None, {}, source, Files("/out", **sink))
+    program = program_of("orders", None, {}, source, Files("/out", **sink))
     check_layouts(compile_vertices(session, graph, {"orders": program}).values())
 
 
@@ -46,7 +47,7 @@ def test_others_are_refused(session: Any, sink: Any, message: str) -> None:
 def test_something_has_to_be_left_for_the_files(session: Any) -> None:
     graph = build_job_graph([JobVertex("days", has_source=True, has_sink=True)], [], 8)
     sink = Files("/out", partition_by=["day"])
-    program = VertexProgram("days", None, {}, Files("/nowhere", schema="day DATE"), sink)
+    program = program_of("days", None, {}, Files("/nowhere", schema="day DATE"), sink)
     with pytest.raises(
         JobGraphError, match="its sink is partitioned by all columns of its output, and nothing is left"
     ):

@@ -14,10 +14,9 @@ from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile import source_schema
 from airflow_abs.spark.compile.source_schema import resolve_files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.errors import UserCodeError
-from tests.job_runner import JobRun, plan_run, rows
+from tests.job_runner import JobRun, plan_run, program_of, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
@@ -38,7 +37,7 @@ def columns(session: Any, files: Files) -> list[str]:
 
 
 def plan(server: ConnectEndpoint, tmp_path: Path, files: Files) -> JobRun:
-    program = VertexProgram("orders", None, {}, files, Files(str(tmp_path / "out")))
+    program = program_of("orders", None, {}, files, Files(str(tmp_path / "out")))
     vertices = [JobVertex("orders", has_source=True, has_sink=True)]
     return plan_run(server, tmp_path / "exchange", vertices, [], [program], target_bytes=1)
 

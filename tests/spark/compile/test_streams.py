@@ -9,7 +9,8 @@ import pytest
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobVertex, build_job_graph
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.compile.vertices import compile_vertices
+from tests.job_runner import program_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
@@ -21,7 +22,7 @@ def joined_with_a_stream(orders: Any) -> Any:
 
 def test_a_transform_that_reads_a_stream_is_refused_with_what_to_write(session: Any) -> None:
     graph = build_job_graph([JobVertex("orders", has_source=True, has_sink=True)], [], 8)
-    program = VertexProgram("orders", joined_with_a_stream, {}, Files("/lake", schema="id BIGINT"), Files("/mart"))
+    program = program_of("orders", joined_with_a_stream, {}, Files("/lake", schema="id BIGINT"), Files("/mart"))
     with pytest.raises(JobGraphError) as caught:
         compile_vertices(session, graph, {"orders": program})
     assert str(caught.value) == (

@@ -13,6 +13,7 @@ from airflow_abs.exchange.records.plan import PlannedRegion
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from tests.job_runner import program_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
@@ -41,12 +42,12 @@ def compile_graph(
 
 def compile_source(session: Any, transform: Callable[..., Any]) -> None:
     graph = build_job_graph([JobVertex("orders", has_source=True, has_sink=True)], [], 128)
-    program = VertexProgram("orders", transform, {}, Files("/nowhere", schema=ORDERS), Files("/out"))
+    program = program_of("orders", transform, {}, Files("/nowhere", schema=ORDERS), Files("/out"))
     compile_graph(session, graph, [program])
 
 
 def read(name: str, schema: str) -> VertexProgram:
-    return VertexProgram(name, None, {}, Files("/nowhere", schema=schema))
+    return program_of(name, None, {}, Files("/nowhere", schema=schema))
 
 
 def join_on_key(a: Any, b: Any) -> Any:
@@ -68,8 +69,8 @@ def test_edges_with_equal_keys_share_one_result_and_the_sink_is_written_from_its
         ],
         16,
     )
-    orders = VertexProgram("orders", None, {}, Files("/in", schema=ORDERS), Files("/out", format="json"))
-    programs = [orders, *(VertexProgram(name, None, {}) for name in consumers)]
+    orders = program_of("orders", None, {}, Files("/in", schema=ORDERS), Files("/out", format="json"))
+    programs = [orders, *(program_of(name, None, {}) for name in consumers)]
     planned, templates = compile_graph(session, graph, programs)
     steps = planned["orders"].steps
     by_customer, by_order, sink = (step.result for step in steps)
@@ -85,15 +86,15 @@ def test_a_vertex_read_by_several_vertices_of_its_own_region_is_computed_once(se
         [forward("a", "b"), forward("a", "c"), forward("b", "c")],
         128,
     )
-    union = VertexProgram("c", lambda a, b: a.union(b), {}, sink=Files("/out"))
-    planned, _ = compile_graph(session, graph, [read("a", "id INT"), VertexProgram("b", None, {}), union])
+    union = program_of("c", lambda a, b: a.union(b), {}, sink=Files("/out"))
+    planned, _ = compile_graph(session, graph, [read("a", "id INT"), program_of("b", None, {}), union])
     assert [step.result for step in planned["c"].steps] == ["a.whole", "c.sink"]
     assert set(planned["c"].steps[1].local.values()) == {"a.whole"}
 
 
 def test_a_chain_of_forward_edges_is_one_plan(session: Any) -> None:
     graph = build_job_graph([JobVertex("a", has_source=True), JobVertex("b", has_sink=True)], [forward("a", "b")], 128)
-    program = VertexProgram("b", lambda a: a.groupBy("id").count(), {}, sink=Files("/out"))
+    program = program_of("b", lambda a: a.groupBy("id").count(), {}, sink=Files("/out"))
     planned, _ = compile_graph(session, graph, [read("a", "id INT"), program])
     assert [(step.result, step.shuffles, dict(step.local)) for step in planned["b"].steps] == [("b.sink", True, {})]
 
@@ -104,7 +105,7 @@ def test_hash_keys_of_a_consumer_are_brought_to_one_type(session: Any) -> None:
         [hashed("a", "c", "k"), hashed("b", "c", "K")],
         8,
     )
-    programs = [read("a", "k INT"), read("b", "k BIGINT, x STRING"), VertexProgram("c", join_on_key, {})]
+    programs = [read("a", "k INT"), read("b", "k BIGINT, x STRING"), program_of("c", join_on_key, {})]
     planned, templates = compile_graph(session, graph, programs)
     assert b"CAST(pmod(xxhash64(CAST(`k` AS bigint)), 8L) AS INT)" in templates["a"][0]
     assert b"CAST(pmod(xxhash64(`k`), 8L) AS INT)" in templates["b"][0]
@@ -221,7 +222,7 @@ def test_queries_see_their_inputs_as_arguments(session: Any) -> None:
 def test_a_key_that_is_not_a_column_names_the_columns_there_are(session: Any) -> None:
     graph = build_job_graph([JobVertex("a", has_source=True), JobVertex("b")], [hashed("a", "b", "city")], 8)
     with pytest.raises(JobGraphError) as caught:
-        compile_graph(session, graph, [read("a", "id INT, name STRING"), VertexProgram("b", None, {})])
+        compile_graph(session, graph, [read("a", "id INT, name STRING"), program_of("b", None, {})])
     assert str(caught.value) == "vertex 'a': hash key 'city' is not a column of its output; its columns are id, name"
 
 
@@ -242,7 +243,7 @@ def test_keys_without_a_common_type_are_refused(session: Any, left: str, right: 
         8,
     )
     with pytest.raises(JobGraphError) as caught:
-        compile_graph(session, graph, [read("a", left), read("b", right), VertexProgram("c", cross_join, {})])
+        compile_graph(session, graph, [read("a", left), read("b", right), program_of("c", cross_join, {})])
     assert str(caught.value).startswith("vertex 'c': hash key 1 of ")
     assert found in str(caught.value)
 
@@ -254,14 +255,12 @@ def test_hash_inputs_with_different_numbers_of_keys_are_refused(session: Any) ->
         8,
     )
     with pytest.raises(JobGraphError, match=r"different numbers of keys \(a: 1, b: 2\)"):
-        compile_graph(
-            session, graph, [read("a", "k INT"), read("b", "k INT, l INT"), VertexProgram("c", join_on_key, {})]
-        )
+        compile_graph(session, graph, [read("a", "k INT"), read("b", "k INT, l INT"), program_of("c", join_on_key, {})])
 
 
 def test_a_source_without_files_asks_for_a_path_or_a_schema(session: Any, tmp_path: Any) -> None:
     graph = build_job_graph([JobVertex("a", has_source=True, has_sink=True)], [], 8)
-    program = VertexProgram("a", None, {}, Files(f"{tmp_path}/none"), Files("/out"))
+    program = program_of("a", None, {}, Files(f"{tmp_path}/none"), Files("/out"))
     with pytest.raises(JobGraphError) as caught:
         compile_graph(session, graph, [program])
     assert str(caught.value) == (
@@ -275,7 +274,7 @@ def test_a_query_is_a_transform_with_named_parameters(session: Any) -> None:
         [JobVertex("orders", has_source=True), JobVertex("sums")], [hashed("orders", "sums", "k")], 8
     )
     query = "SELECT k, count(*) AS n FROM {orders} WHERE v > :least GROUP BY k"
-    programs = [read("orders", "k INT, v INT"), VertexProgram("sums", None, {"least": 3}, sql=query)]
+    programs = [read("orders", "k INT, v INT"), program_of("sums", None, {"least": 3}, sql=query)]
     planned, _ = compile_graph(session, graph, programs)
     (step,) = planned["sums"].steps
     assert '"name":"n"' in step.schema
@@ -285,7 +284,7 @@ def test_a_query_with_a_mistake_names_its_vertex(session: Any) -> None:
     graph = build_job_graph(
         [JobVertex("orders", has_source=True), JobVertex("sums")], [hashed("orders", "sums", "k")], 8
     )
-    programs = [read("orders", "k INT"), VertexProgram("sums", None, {}, sql="SELECT missing FROM {orders}")]
+    programs = [read("orders", "k INT"), program_of("sums", None, {}, sql="SELECT missing FROM {orders}")]
     with pytest.raises(Exception, match="missing") as raised:
         compile_graph(session, graph, programs)
     assert any("'sums'" in note for note in raised.value.__notes__)

@@ -19,14 +19,13 @@ from airflow_abs.exchange.results.hot_key import read_hot_key
 from airflow_abs.exchange.runs.cleaning import release_job
 from airflow_abs.exchange.runs.run_reading import read_decisions
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.hot_keys import after_run
 from airflow_abs.spark.hot_keys.after_run import find_unseen_hot_keys
 from airflow_abs.spark.hot_keys.beside_subtask import searching_hot_key
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.subtask_spec import SubtaskSpec
-from tests.job_runner import JobRun, plan_run
+from tests.job_runner import JobRun, plan_run, program_of
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -57,8 +56,8 @@ def planned(server: ConnectEndpoint, folder: Path, hot: str, **options: Any) -> 
         [JobVertex("sales", has_source=True), JobVertex("totals", has_sink=True)],
         [JobEdge("sales", "totals", "sales", Partitioning.HASH, ("customer id", "day"))],
         [
-            VertexProgram("sales", None, {}, Files(str(folder / "sales"))),
-            VertexProgram("totals", totals, {}, sink=Files(str(folder / "mart"))),
+            program_of("sales", None, {}, Files(str(folder / "sales"))),
+            program_of("totals", totals, {}, sink=Files(str(folder / "mart"))),
         ],
         **{"target_bytes": 30 * 1024, "hot_keys": True, **options},
     )

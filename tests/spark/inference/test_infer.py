@@ -12,9 +12,10 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.compile.vertices import compile_vertices
 from airflow_abs.spark.inference.infer import InferredEdges, infer_edges
 from airflow_abs.spark.proof import prove_vertices
+from tests.job_runner import program_of
 from tests.spark.proof.conftest import SCHEMAS
 from tests.spark.proof.transforms import by_customer, functions, sql
 
@@ -65,8 +66,8 @@ def infer(
         edges,
         128,
     )
-    programs = {name: VertexProgram(name, None, {}, Files("/nowhere", schema=SCHEMAS[name])) for name in producers}
-    programs["step"] = VertexProgram("step", transform, {}, own, Files("/out"))
+    programs = {name: program_of(name, None, {}, Files("/nowhere", schema=SCHEMAS[name])) for name in producers}
+    programs["step"] = program_of("step", transform, {}, own, Files("/out"))
     compiled = compile_vertices(session, graph, programs)
     found = infer_edges(session, graph, compiled, (sizes or {}).get, per_subtask, joins=joins)
     prove_vertices(session, found.graph, found.compiled, per_subtask)

@@ -12,8 +12,9 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.compile.vertices import compile_vertices
 from airflow_abs.spark.proof import Proof, prove_vertices
+from tests.job_runner import program_of
 
 SCHEMAS = {
     "orders": "customer INT, region STRING, amount DOUBLE, id BIGINT",
@@ -64,8 +65,8 @@ def prove_step(session: Any, transform: Transform, **vertex: Any) -> Proof:
         [JobEdge(name, "step", name, *EDGES[name]) for name in names],
         128,
     )
-    programs = [VertexProgram(name, None, {}, Files("/nowhere", schema=SCHEMAS[name])) for name in names]
-    step = VertexProgram("step", transform, {}, source, Files("/out"), **own)
+    programs = [program_of(name, None, {}, Files("/nowhere", schema=SCHEMAS[name])) for name in names]
+    step = program_of("step", transform, {}, source, Files("/out"), **own)
     compiled = compile_vertices(session, graph, {program.name: program for program in (*programs, step)})
     return prove_vertices(session, graph, compiled, per_subtask)["step"]
 

@@ -11,12 +11,13 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.compile.vertices import compile_vertices
 from airflow_abs.spark.proof import Proof, one_subtask_reason, prove_vertices
 from airflow_abs.spark.proof.explained import read_plan
 from airflow_abs.spark.proof.markers import CONF
 from airflow_abs.spark.proof.rows import Spread
 from airflow_abs.spark.proof.walk import follow_rows
+from tests.job_runner import program_of
 from tests.spark.proof.conftest import EDGES, SCHEMAS, prove_step
 from tests.spark.proof.transforms import functions
 
@@ -42,12 +43,12 @@ def prove_region(session: Any, transforms: dict[str, tuple[Transform | None, dic
     first = next(iter(transforms))
     vertices = [JobVertex("orders", has_source=True)]
     edges = [JobEdge("orders", first, "orders", Partitioning.HASH, ("customer",))]
-    programs = {"orders": VertexProgram("orders", None, {}, Files("/nowhere", schema=SCHEMAS["orders"]))}
+    programs = {"orders": program_of("orders", None, {}, Files("/nowhere", schema=SCHEMAS["orders"]))}
     for name, (transform, inputs) in transforms.items():
         last = name == list(transforms)[-1]
         vertices.append(JobVertex(name, has_sink=last))
         edges += [JobEdge(producer, name, key, Partitioning.FORWARD, (), True) for key, producer in inputs.items()]
-        programs[name] = VertexProgram(name, transform, {}, None, Files("/out") if last else None)
+        programs[name] = program_of(name, transform, {}, None, Files("/out") if last else None)
     graph = build_job_graph(vertices, edges, 128)
     return prove_vertices(session, graph, compile_vertices(session, graph, programs), **kwargs)
 
@@ -125,8 +126,8 @@ def test_a_region_of_one_subtask_passes_everything(session: Any) -> None:
         128,
     )
     programs = {
-        "orders": VertexProgram("orders", None, {}, Files("/nowhere", schema=SCHEMAS["orders"])),
-        "step": VertexProgram("step", total, {}, None, Files("/out")),
+        "orders": program_of("orders", None, {}, Files("/nowhere", schema=SCHEMAS["orders"])),
+        "step": program_of("step", total, {}, None, Files("/out")),
     }
     proofs = prove_vertices(session, graph, compile_vertices(session, graph, programs))
     assert proofs["step"].exempt is not None
@@ -195,9 +196,9 @@ def test_replicated_rows_inside_of_a_region_may_be_joined_further_on(session: An
         return rates.groupBy("customer").agg(functions().max("rate").alias("rate"))
 
     programs = [
-        *(VertexProgram(name, None, {}, Files("/nowhere", schema=SCHEMAS[name])) for name in ("orders", "rates")),
-        VertexProgram("best", best, {}),
-        VertexProgram("step", lambda best, orders: orders.join(best, "customer"), {}, None, Files("/out")),
+        *(program_of(name, None, {}, Files("/nowhere", schema=SCHEMAS[name])) for name in ("orders", "rates")),
+        program_of("best", best, {}),
+        program_of("step", lambda best, orders: orders.join(best, "customer"), {}, None, Files("/out")),
     ]
     compiled = compile_vertices(session, graph, {program.name: program for program in programs})
     assert prove_vertices(session, graph, compiled)["step"].exempt is None

@@ -16,11 +16,12 @@ from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.pruned_by import VertexColumn
-from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.compile.vertices import compile_vertices
 from airflow_abs.spark.proof.prove import Proof, set_for_proof
 from airflow_abs.spark.proof.prover import Prover
 from airflow_abs.spark.pruning.joined_sources import JoinedColumn, find_joined_columns
 from airflow_abs.testing import run_locally
+from tests.job_runner import program_of
 from tests.spark.proof.transforms import sql
 from tests.spark.run.test_dynamic_pruning import KINDS, write_sales
 
@@ -73,8 +74,8 @@ def find(session: Any, transform: Callable[..., Any]) -> list[JoinedColumn]:
         [JobEdge(name, "step", name, Partitioning.BROADCAST) for name in names],
         128,
     )
-    programs = {name: VertexProgram(name, None, {}, Files("/nowhere", schema=INPUTS[name])) for name in names}
-    programs["step"] = VertexProgram("step", transform, {}, Files("/nowhere", schema=SOURCE), Files("/out"))
+    programs = {name: program_of(name, None, {}, Files("/nowhere", schema=INPUTS[name])) for name in names}
+    programs["step"] = program_of("step", transform, {}, Files("/nowhere", schema=SOURCE), Files("/out"))
     compiled = compile_vertices(session, graph, programs)
     with set_for_proof(session):
         prover = Prover(session, graph, compiled, frozenset())

@@ -12,8 +12,7 @@ import pytest
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import plan_run, run_job
+from tests.job_runner import plan_run, program_of, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -74,7 +73,7 @@ def test_a_partition_that_no_row_is_read_of_is_left_out(connect_server: ConnectE
         [JobVertex(name, has_source=True, has_sink=True) for name in CASES],
         [],
         [
-            VertexProgram(name, transform, {}, Files(f"{tmp_path}/lake"), Files(f"{tmp_path}/out/{name}"))
+            program_of(name, transform, {}, Files(f"{tmp_path}/lake"), Files(f"{tmp_path}/out/{name}"))
             for name, (transform, _, _) in CASES.items()
         ],
         target_bytes=1,
@@ -104,7 +103,7 @@ def test_metadata_of_columns_that_spark_gives_in_another_order_is_refused(
             tmp_path / "exchange",
             [JobVertex("days", has_source=True)],
             [],
-            [VertexProgram("days", with_metadata, {}, source)],
+            [program_of("days", with_metadata, {}, source)],
         )
     assert str(caught.value) == (
         "source days.source: the transform reads _metadata, which Spark has only where it gives the columns as they "

@@ -17,8 +17,7 @@ from airflow_abs.exchange.records.manifest import read_manifest, write_manifest
 from airflow_abs.exchange.results.audit import check_region
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import JobRun, plan_run, run_job
+from tests.job_runner import JobRun, plan_run, program_of, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -70,8 +69,8 @@ def run_orders(
         ],
         CUT,
         [
-            VertexProgram("orders", None, {}, write_orders(root)),
-            VertexProgram("kept", transform, kwargs, sink=sink, expectations=expectations),
+            program_of("orders", None, {}, write_orders(root)),
+            program_of("kept", transform, kwargs, sink=sink, expectations=expectations),
         ],
         run_id=run_id,
     )
@@ -137,8 +136,8 @@ def test_readers_of_rows_that_fail_do_not_run(connect_server: ConnectEndpoint, t
         [JobVertex("orders", has_source=True, expectations=("positive",)), JobVertex("kept", 2, has_sink=True)],
         CUT,
         [
-            VertexProgram("orders", None, {}, write_orders(tmp_path), expectations=expectations),
-            VertexProgram("kept", kept, {}, sink=Files(f"{tmp_path}/out")),
+            program_of("orders", None, {}, write_orders(tmp_path), expectations=expectations),
+            program_of("kept", kept, {}, sink=Files(f"{tmp_path}/out")),
         ],
     )
     failed = asyncio.run(run.run_regions())
@@ -163,8 +162,8 @@ def test_rows_that_stay_inside_a_region_are_counted_once_though_read_twice(
         [JobVertex("orders", has_source=True, expectations=("positive",)), JobVertex("twice", has_sink=True)],
         [JobEdge("orders", "twice", "orders", Partitioning.FORWARD)],
         [
-            VertexProgram("orders", None, {}, write_orders(tmp_path), expectations=expectations),
-            VertexProgram("twice", twice, {}, sink=Files(f"{tmp_path}/out")),
+            program_of("orders", None, {}, write_orders(tmp_path), expectations=expectations),
+            program_of("twice", twice, {}, sink=Files(f"{tmp_path}/out")),
         ],
     )
     assert [(each.vertex, each.rows) for each in run.verdicts] == [("orders", 300)]

@@ -24,9 +24,8 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish import sinks
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.pinned import read_pinned_files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.tables.declared import take_sources
-from tests.job_runner import OPTIONS, JobRun, rows
+from tests.job_runner import OPTIONS, JobRun, program_of, rows
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -83,10 +82,10 @@ class Load:
         )
         taken = take_sources(self.folder(run_id), GRAPH, {"orders": source}, Path, self.over.__contains__)
         programs = {
-            "orders": VertexProgram("orders", None, {}, taken["orders"]),
-            "total": VertexProgram("total", total, {}, sink=Files(str(self.root / "mart"), mode="append")),
+            "orders": program_of("orders", None, {}, taken["orders"]),
+            "total": program_of("total", total, {}, sink=Files(str(self.root / "mart"), mode="append")),
         }
-        options = {**OPTIONS, "target_bytes": 1, "task_arguments": dict.fromkeys(programs, 0)}
+        options = {**OPTIONS, "target_bytes": 1}
         return JobRun.planned(self.endpoint, self.folder(run_id), GRAPH, programs, options)
 
     def work(self, run: JobRun) -> None:

@@ -12,8 +12,7 @@ import pytest
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import JobRun, run_job
+from tests.job_runner import JobRun, program_of, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -39,7 +38,7 @@ def publish(
     """``orders -- hash(customer) --> kept --> sink``; with `first` only days from it on, with negative ids."""
     (root / "orders").mkdir(exist_ok=True)
     duckdb.sql(f"COPY ({ORDERS}) TO '{root}/orders/part.parquet'")
-    kept = VertexProgram(
+    kept = program_of(
         "kept", later if first else None, {"first": first} if first else {}, sink=Files(f"{root}/out", **sink)
     )
     return run_job(
@@ -47,7 +46,7 @@ def publish(
         root / "exchange",
         [JobVertex("orders", has_source=True), JobVertex("kept", parallelism, has_sink=True)],
         [JobEdge("orders", "kept", "orders", Partitioning.HASH, ("customer",))],
-        [VertexProgram("orders", None, {}, Files(f"{root}/orders", schema=SCHEMA)), kept],
+        [program_of("orders", None, {}, Files(f"{root}/orders", schema=SCHEMA)), kept],
         run_id=run_id,
     )
 
@@ -118,7 +117,7 @@ def test_the_next_job_reads_the_partitions_as_columns(connect_server: ConnectEnd
         tmp_path / "exchange",
         [JobVertex("again", has_source=True, has_sink=True)],
         [],
-        [VertexProgram("again", None, {}, source, Files(f"{tmp_path}/again"))],
+        [program_of("again", None, {}, source, Files(f"{tmp_path}/again"))],
         run_id="next",
     )
     found = duckdb.sql(f"SELECT id, customer, day, region FROM '{tmp_path}/again/*.parquet' ORDER BY id").fetchall()

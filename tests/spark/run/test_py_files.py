@@ -20,12 +20,11 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import derive_id, release_session
 from airflow_abs.spark.run.execution import AttemptExecution
-from tests.job_runner import plan_run, rows
+from tests.job_runner import plan_run, program_of, rows
 
 if TYPE_CHECKING:
     from airflow_abs.spark.run.work import AttemptWork
@@ -83,8 +82,8 @@ def plan(server: ConnectEndpoint, tmp_path: Path, py_files: list[str]) -> Any:
     for number in range(3):
         pq.write_table(pa.table({"k": [number, 9], "x": [number, 1]}), lake / f"{number}.parquet")
     programs = [
-        VertexProgram("priced", price, {}, Files(str(lake))),
-        VertexProgram("summed", add_up, {}, sink=Files(str(tmp_path / "out"))),
+        program_of("priced", price, {}, Files(str(lake))),
+        program_of("summed", add_up, {}, sink=Files(str(tmp_path / "out"))),
     ]
     options = {"target_bytes": 1, "py_files": py_files}
     return plan_run(server, tmp_path / "exchange", VERTICES, EDGES, programs, **options)

@@ -14,8 +14,7 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import JobRun, plan_run
+from tests.job_runner import JobRun, plan_run, program_of
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -43,11 +42,10 @@ def run(connect_server: ConnectEndpoint, tmp_path: Path) -> JobRun:
         [JobVertex("events", has_source=True), JobVertex("counted", has_sink=True, parallelism=SUBTASKS)],
         [JobEdge("events", "counted", "events", Partitioning.HASH, ("id",))],
         [
-            VertexProgram("events", None, {}, Files(f"{tmp_path}/events.parquet")),
-            VertexProgram("counted", count_rows, {}, sink=Files(f"{tmp_path}/out")),
+            program_of("events", None, {}, Files(f"{tmp_path}/events.parquet")),
+            program_of("counted", count_rows, {}, sink=Files(f"{tmp_path}/out"), per_subtask=True),
         ],
         max_parallelism=128,
-        per_subtask=["counted"],
     )
     asyncio.run(run.run_region("events"))
     return run

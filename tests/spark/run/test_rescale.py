@@ -18,7 +18,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.errors import RecomputationError
-from tests.job_runner import JobRun, plan_run, rows, run_job
+from tests.job_runner import JobRun, plan_run, program_of, rows, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -38,7 +38,7 @@ def hashed(producer: str, consumer: str, *keys: str) -> JobEdge:
 
 
 def source(name: str, path: Path) -> VertexProgram:
-    return VertexProgram(name, None, {}, Files(str(path)))
+    return program_of(name, None, {}, Files(str(path)))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def copy_of(server: ConnectEndpoint, orders: Path, folder: Path, run: Any = run_
         folder / "exchange",
         [JobVertex("orders", has_source=True, parallelism=FILES), JobVertex("copy", has_sink=True)],
         [rescaled("orders", "copy")],
-        [source("orders", orders), VertexProgram("copy", shorten, {}, sink=Files(str(folder / "out")))],
+        [source("orders", orders), program_of("copy", shorten, {}, sink=Files(str(folder / "out")))],
         **options,
     )
     return made
@@ -121,8 +121,8 @@ def test_one_result_serves_a_rescale_and_a_broadcast_edge_and_a_hash_input_besid
         [
             source("orders", orders),
             source("again", orders),
-            VertexProgram("both", union, {}, sink=Files(str(tmp_path / "both"))),
-            VertexProgram("all", None, {}, sink=Files(str(tmp_path / "all"))),
+            program_of("both", union, {}, sink=Files(str(tmp_path / "both"))),
+            program_of("all", None, {}, sink=Files(str(tmp_path / "all"))),
         ],
     )
     assert [(step.result, step.by_file) for step in run.plan.region("orders").steps] == [("orders.whole", True)]
@@ -172,8 +172,8 @@ def chain_of(server: ConnectEndpoint, orders: Path, folder: Path) -> JobRun:
         [hashed("orders", "short", "order_id"), rescaled("short", "copy")],
         [
             source("orders", orders),
-            VertexProgram("short", shorten, {}),
-            VertexProgram("copy", None, {}, sink=Files(str(folder / "out"))),
+            program_of("short", shorten, {}),
+            program_of("copy", None, {}, sink=Files(str(folder / "out"))),
         ],
     )
 
@@ -230,5 +230,5 @@ def test_a_transform_that_needs_all_rows_of_a_key_is_refused(
             tmp_path / "exchange",
             [JobVertex("orders", has_source=True), JobVertex("copy", has_sink=True)],
             [rescaled("orders", "copy")],
-            [source("orders", orders), VertexProgram("copy", count_notes, {}, sink=Files(str(tmp_path / "out")))],
+            [source("orders", orders), program_of("copy", count_notes, {}, sink=Files(str(tmp_path / "out")))],
         )

@@ -11,9 +11,8 @@ import pytest
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.relations import result_write_options
-from tests.job_runner import run_job
+from tests.job_runner import program_of, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -44,8 +43,8 @@ def test_ranges_of_every_type_give_the_rows_that_were_written(connect_server: Co
         [JobVertex("values", has_source=True), JobVertex("again", has_sink=True)],
         [JobEdge("values", "again", "values", Partitioning.HASH, ("id",))],
         [
-            VertexProgram("values", None, {}, Files(str(tmp_path / "values"))),
-            VertexProgram("again", None, {}, sink=Files(str(tmp_path / "out"))),
+            program_of("values", None, {}, Files(str(tmp_path / "values"))),
+            program_of("again", None, {}, sink=Files(str(tmp_path / "out"))),
         ],
         target_bytes=4096 * KIB,
     )

@@ -14,7 +14,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import JobRun, plan_run, rows, run_job
+from tests.job_runner import JobRun, plan_run, program_of, rows, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -34,7 +34,7 @@ def broadcast(producer: str, consumer: str) -> JobEdge:
 
 
 def source(name: str, path: Path | str, **options: Any) -> VertexProgram:
-    return VertexProgram(name, None, {}, Files(str(path), **options))
+    return program_of(name, None, {}, Files(str(path), **options))
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ def run_revenue(server: ConnectEndpoint, lake: Path, folder: Path, **options: An
         [
             source("orders", lake / "orders"),
             source("customers", lake / "customers"),
-            VertexProgram("enriched", enrich, {}),
-            VertexProgram("by_region", total_by_region, {}, sink=Files(str(folder / "mart"))),
+            program_of("enriched", enrich, {}),
+            program_of("by_region", total_by_region, {}, sink=Files(str(folder / "mart"))),
         ],
         **options,
     )
@@ -176,7 +176,7 @@ def test_co_partitioned_keys_of_different_types_meet_as_in_duckdb(
         [
             source("l", tmp_path / "l.parquet"),
             source("r", tmp_path / "r.parquet"),
-            VertexProgram("j", join_keys, {}, sink=Files(str(tmp_path / "out"))),
+            program_of("j", join_keys, {}, sink=Files(str(tmp_path / "out"))),
         ],
         max_parallelism=8,
     )
@@ -198,7 +198,7 @@ def test_a_rebalance_edge_spreads_rows_without_a_key(
         tmp_path / "exchange",
         [JobVertex("orders", has_source=True), JobVertex("copy", has_sink=True)],
         [JobEdge("orders", "copy", "orders", Partitioning.REBALANCE)],
-        [source("orders", lake / "orders"), VertexProgram("copy", None, {}, sink=Files(str(tmp_path / "out")))],
+        [source("orders", lake / "orders"), program_of("copy", None, {}, sink=Files(str(tmp_path / "out")))],
         target_bytes=1000 * KIB,
     )
     assert run.decisions["copy"].max_over_mean < 1.2
@@ -217,7 +217,7 @@ def test_every_format_is_read_and_written(
         tmp_path / "first",
         [JobVertex("customers", has_source=True, has_sink=True)],
         [],
-        [VertexProgram("customers", None, {}, Files(f"{lake}/customers"),
+        [program_of("customers", None, {}, Files(f"{lake}/customers"),
                        Files(f"{tmp_path}/there", format=file_format, options=options))],
     )  # fmt: skip
     assert first.reports["customers"][0]["rows"] == 2000
@@ -226,7 +226,7 @@ def test_every_format_is_read_and_written(
         tmp_path / "second",
         [JobVertex("customers", has_source=True, has_sink=True)],
         [],
-        [VertexProgram("customers", None, {},
+        [program_of("customers", None, {},
                        Files(f"{tmp_path}/there", format=file_format, options=options,
                              schema="customer_id BIGINT, region STRING"),
                        Files(f"{tmp_path}/back"))],

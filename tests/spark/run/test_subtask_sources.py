@@ -11,8 +11,7 @@ import pytest
 from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import rows, run_job
+from tests.job_runner import program_of, rows, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -33,7 +32,7 @@ def test_partition_folders_of_a_source_are_columns(
         tmp_path / "exchange",
         [JobVertex("numbers", has_source=True, has_sink=True)],
         [],
-        [VertexProgram("numbers", None, {}, Files(f"{tmp_path}/lake", schema=declared), Files(f"{tmp_path}/out"))],
+        [program_of("numbers", None, {}, Files(f"{tmp_path}/lake", schema=declared), Files(f"{tmp_path}/out"))],
         target_bytes=1,
     )
     assert run.decisions["numbers"].parallelism == 3
@@ -51,7 +50,7 @@ def test_a_recursive_source_finds_the_files_of_all_subfolders(connect_server: Co
         tmp_path / "exchange",
         [JobVertex("parts", has_source=True, has_sink=True)],
         [],
-        [VertexProgram("parts", None, {}, source, Files(f"{tmp_path}/out"))],
+        [program_of("parts", None, {}, source, Files(f"{tmp_path}/out"))],
     )
     assert rows(f"FROM '{tmp_path}/out/*.parquet'") == [(0,), (1,), (2,)]
 
@@ -66,7 +65,7 @@ def test_partition_folders_below_a_glob_are_refused(connect_server: ConnectEndpo
             tmp_path / "exchange",
             [JobVertex("numbers", has_source=True)],
             [],
-            [VertexProgram("numbers", None, {}, Files(f"{tmp_path}/lake-*"))],
+            [program_of("numbers", None, {}, Files(f"{tmp_path}/lake-*"))],
         )
 
 
@@ -94,8 +93,8 @@ def test_a_source_has_the_metadata_of_its_files(
         [JobVertex("numbers", has_source=True, has_sink=True), JobVertex("none", has_source=True, has_sink=True)],
         [],
         [
-            VertexProgram("numbers", with_its_file, {}, lake, Files(f"{tmp_path}/out")),
-            VertexProgram("none", with_its_file, {}, nothing, Files(f"{tmp_path}/empty")),
+            program_of("numbers", with_its_file, {}, lake, Files(f"{tmp_path}/out")),
+            program_of("none", with_its_file, {}, nothing, Files(f"{tmp_path}/empty")),
         ],
         target_bytes=1,
     )

@@ -10,8 +10,7 @@ import pytest
 
 from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import rows, run_job
+from tests.job_runner import program_of, rows, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -41,7 +40,7 @@ def test_python_functions_of_a_dag_file_run_on_a_server_that_cannot_import_it(
         [JobVertex("numbers", has_source=True, has_sink=True)],
         [],
         [
-            VertexProgram(
+            program_of(
                 "numbers",
                 with_a_python_function,
                 {},
@@ -67,6 +66,6 @@ def test_a_transform_of_many_chained_calls_runs(connect_server: ConnectEndpoint,
         tmp_path / "exchange",
         [JobVertex("many", has_source=True, has_sink=True)],
         [],
-        [VertexProgram("many", many_steps, {}, *files)],
+        [program_of("many", many_steps, {}, *files)],
     )
     assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/*.parquet'").fetchall() == [(10,)]

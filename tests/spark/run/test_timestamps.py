@@ -11,8 +11,7 @@ import pytest
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
-from tests.job_runner import run_job
+from tests.job_runner import program_of, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -40,8 +39,8 @@ def test_no_digit_is_lost_between_two_vertices(
         [JobVertex("orders", has_source=True, has_sink=published), JobVertex("micros", has_sink=True)],
         [JobEdge("orders", "micros", "orders", Partitioning.HASH, ("id",))],
         [
-            VertexProgram("orders", None, {}, Files(str(lake)), sink, spark_conf=MILLIS),
-            VertexProgram("micros", as_micros, {}, sink=Files(str(mart)), spark_conf=MILLIS),
+            program_of("orders", None, {}, Files(str(lake)), sink, spark_conf=MILLIS),
+            program_of("micros", as_micros, {}, sink=Files(str(mart)), spark_conf=MILLIS),
         ],
     )
     assert sorted(duckdb.sql(f"FROM '{mart}/*.parquet'").fetchall()) == sorted(duckdb.sql(ROWS).fetchall())

@@ -16,14 +16,13 @@ from deltalake import write_deltalake
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable, Files
 from airflow_abs.core.graph.job_graph import JobVertex, build_job_graph
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import find_targets, take_sources
 from airflow_abs.testing import run_locally
 from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
-from tests.job_runner import OPTIONS
+from tests.job_runner import OPTIONS, program_of
 from tests.spark.stream.streams import Place
 from tests.spark.stream.test_supervise import run
 
@@ -69,9 +68,8 @@ def test_a_stream_ends_in_a_table_with_every_row_once(connect_server: ConnectEnd
         source = Files(str(out), incremental=True)
         taken = take_sources(folder, graph, {"orders": source}, Path, lambda _: True)
         (target,) = find_targets({"orders": DeltaTable(table, mode="append")}, TableAccess(lambda _: {}, Path)).values()
-        programs = {"orders": VertexProgram("orders", None, {}, taken["orders"], target)}
-        options = {**OPTIONS, "task_arguments": dict.fromkeys(programs, 0)}
-        planned = JobRun.planned(connect_server, folder, graph, programs, options)
+        programs = {"orders": program_of("orders", None, {}, taken["orders"], target)}
+        planned = JobRun.planned(connect_server, folder, graph, programs, OPTIONS)
         assert asyncio.run(planned.run_regions()) == {}
         planned.commit()
 

@@ -19,9 +19,8 @@ import pytest
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from tests.job_runner import rows, run_job
+from tests.job_runner import program_of, rows, run_job
 
 pytestmark = pytest.mark.spark
 
@@ -143,7 +142,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(server: ConnectEndpoint, lake: Path, root: Path, transform: Callable[..., Any]) -> list[int]:
-    program = VertexProgram("step", transform, {}, Files(str(lake)), Files(str(root / "out")))
+    program = program_of("step", transform, {}, Files(str(lake)), Files(str(root / "out")))
     run_job(server, root / "exchange", [JobVertex("step", has_source=True, has_sink=True)], [], [program])
     return [y for (y,) in rows(f"SELECT y FROM read_parquet('{root}/out/*.parquet')")]
 

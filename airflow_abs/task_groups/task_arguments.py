@@ -1,19 +1,17 @@
-"""The arguments that an author gave to vertices, job and DAG, as the tasks of a region take them."""
+"""Airflow's arguments of a job's tasks: what its author gave to vertices, job and DAG, and our defaults."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Literal
 
 from airflow.sdk import Asset, TaskGroup
 
-from airflow_abs.core.durability.demands import DeclaredDemands
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.core.graph.job_graph import JobGraph, Region
+from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.core.slots.admission import Admission
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.uris import without_connection
@@ -29,23 +27,20 @@ _HEAD_RETRIES = 3
 _RETRY_DELAY = timedelta(seconds=10)
 """After the end of a worker that no retry policy saw."""
 
-_OF_SINKS = ("outlets", "inlets")
+OF_SINKS = ("outlets", "inlets")
 """Airflow's arguments that belong to the task that publishes: a subtask publishes nothing."""
 
 _TEMPLATED = re.compile(r"\{\{|\{%")
 
 
 @dataclass(frozen=True, slots=True)
-class AuthorArguments:
-    """What was declared, and how it reaches Airflow's tasks. All vertices of a region are one task."""
+class TaskArguments:
+    """What each task of a job is given. All vertices of a region are one task."""
 
     group: TaskGroup
     settings: JobSettings
-    graph: JobGraph
     declared: Mapping[str, AdaptiveSparkOperator]
     restart_strategy: RestartStrategy
-    spark_conf: Mapping[str, Any]
-    py_files: Sequence[str]
 
     def of_head(self) -> dict[str, Any]:
         """Of the tasks that are not subtasks: a worker that is killed must not fail the run."""
@@ -61,7 +56,7 @@ class AuthorArguments:
             if self.settings.start_from_trigger:
                 check_arguments(name, self.declared[name].task_kwargs)
             for key, value in self.declared[name].task_kwargs.items():
-                if key in _OF_SINKS:
+                if key in OF_SINKS:
                     continue
                 if key == "do_xcom_push":
                     _check_xcom_push(name, value)
@@ -81,35 +76,6 @@ class AuthorArguments:
         }
         return {**{key: value for key, value in defaults.items() if key not in given}, **merged}
 
-    def demands(self) -> DeclaredDemands:
-        """What the author said of vertices that has to do with which edges are written."""
-        vertices = self.declared.items()
-        return DeclaredDemands(
-            nondeterministic=frozenset(name for name, vertex in vertices if not vertex.deterministic),
-            ordered=frozenset(name for name, vertex in vertices if self._is_awaited(vertex)),
-            joins=frozenset(name for name, vertex in vertices if vertex.join is not None),
-        )
-
-    def task_arguments(self) -> dict[str, int]:
-        """A number for each vertex; those with the same one have the same Airflow arguments, and may be one task.
-
-        A time limit that is set on a vertex is for that step alone.
-        """
-        seen: list[dict[str, Any]] = []
-        numbers = {}
-        for name, vertex in self.declared.items():
-            own = {key: value for key, value in vertex.task_kwargs.items() if key not in _OF_SINKS}
-            if "execution_timeout" in own:
-                own["execution_timeout"] = name
-            if own not in seen:
-                seen.append(own)
-            numbers[name] = seen.index(own)
-        return numbers
-
-    def _is_awaited(self, vertex: AdaptiveSparkOperator) -> bool:
-        """Another task of the DAG, or another vertex by `>>`, comes after it."""
-        return vertex.is_awaited or any(vertex in other.comes_after for other in self.declared.values())
-
     def admission(self, arguments: Mapping[str, Any]) -> Admission:
         """What bounds how many subtasks are on Spark at once: the author's limits, or the slots."""
         if self.settings.start_from_trigger or any(name in self.with_defaults(arguments) for name in LIMITS):
@@ -127,7 +93,7 @@ class AuthorArguments:
             JobGraphError: some are given to a vertex that publishes nothing.
         """
         own = [asset for vertex in region.vertices if (asset := sink_asset(self.declared[vertex].sink))]
-        outlets, inlets = (self._of_sinks(region, name) for name in _OF_SINKS)
+        outlets, inlets = (self._of_sinks(region, name) for name in OF_SINKS)
         return own + [outlet for outlet in outlets if outlet not in own], inlets
 
     def table_kinds(self, of: Literal["source", "sink"]) -> tuple[str, ...]:
@@ -135,24 +101,6 @@ class AuthorArguments:
         the day."""
         ends = [vertex.source if of == "source" else vertex.sink for vertex in self.declared.values()]
         return tuple(sorted({kind_of(end) for end in ends if end is not None and not isinstance(end, Files)}))
-
-    def spark_conf_of(self, vertex: AdaptiveSparkOperator) -> dict[str, str]:
-        """The vertex's settings before the job's, which are one session's for all vertices of a region."""
-        region = self.graph.region_of(vertex.task_id)
-        for name in region.vertices:
-            other = self.declared[name]
-            if other.spark_conf != vertex.spark_conf:
-                raise JobGraphError(
-                    f"vertex {vertex.task_id!r}: its spark_conf {vertex.spark_conf} differs from that of vertex "
-                    f"{name!r} ({other.spark_conf}), and they run in one Spark session; set the same on both"
-                )
-        merged = {**self.spark_conf, **vertex.spark_conf}
-        return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in merged.items()}
-
-    def py_file_paths(self) -> list[str]:
-        """Where they lie: what is relative, below the DAG file's folder."""
-        beside = Path(self.group.dag.fileloc).parent
-        return [path if "://" in path else str(beside / path) for path in self.py_files]
 
     def _of_sinks(self, region: Region, name: str) -> list[Any]:
         found: list[Any] = []
