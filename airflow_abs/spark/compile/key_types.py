@@ -6,14 +6,24 @@ to the type in which Spark would compare them, and -0.0 becomes 0.0, before they
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.sql_names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
+
+_TRIED = frozenset(
+    {"boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "binary"}
+    | {"date", "timestamp", "timestamp_ntz", "daytimeinterval", "yearmonthinterval"}
+)
+"""Types of keys besides STRING, alone or in structs and arrays, by `typeName`."""
+_NOT_COMPARED = {"map": "hash", "variant": "compare"}
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 
 def resolve_keys(vertex: str, schema: StructType, keys: Sequence[str]) -> tuple[str, ...]:
@@ -36,20 +46,39 @@ def resolve_keys(vertex: str, schema: StructType, keys: Sequence[str]) -> tuple[
     return tuple(resolved)
 
 
+def find_hash_keys(
+    graph: JobGraph, schemas: Mapping[str, StructType], consumer: str
+) -> dict[str, list[tuple[str, DataType]]]:
+    """By hash input of a consumer its keys with their types, in order; `schemas` are outputs by vertex.
+
+    Raises:
+        JobGraphError: see `resolve_keys`.
+    """
+    return {
+        edge.input_name: [
+            (key, schemas[edge.producer][key].dataType)
+            for key in resolve_keys(edge.producer, schemas[edge.producer], edge.keys)
+        ]
+        for edge in graph.inputs_of(consumer)
+        if edge.partitioning is Partitioning.HASH and graph.crosses_regions(edge)
+    }
+
+
 def compute_common_types(
-    session: Any, consumer: str, types_by_input: Mapping[str, Sequence[DataType]]
+    session: Any, consumer: str, keys_by_input: Mapping[str, Sequence[tuple[str, DataType]]]
 ) -> tuple[str, ...]:
     """The common type of each key position over all hash inputs of `consumer`, as DDL.
 
     Args:
         session: a Connect session; only its analyser is asked.
         consumer: vertex, for messages.
-        types_by_input: input name to the types of its keys, in order.
+        keys_by_input: input name to its keys with their types, in order.
 
     Raises:
-        JobGraphError: different numbers of keys, or no type in which both compare without loss.
+        JobGraphError: different numbers of keys, a type that keys cannot have, or no type in which both compare without
+            loss.
     """
-    counts = {name: len(types) for name, types in types_by_input.items()}
+    counts = {name: len(keys) for name, keys in keys_by_input.items()}
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{name}: {count}" for name, count in counts.items())
         raise JobGraphError(
@@ -57,10 +86,10 @@ def compute_common_types(
             "belong together would "
             "reach different subtasks. Hash all inputs by the same keys"
         )
-    positions = zip(*types_by_input.values(), strict=True)
+    positions = zip(*keys_by_input.values(), strict=True)
     return tuple(
-        _common_type(session, consumer, index, dict(zip(types_by_input, types, strict=True)))
-        for index, types in enumerate(positions)
+        _common_type(session, consumer, index, dict(zip(keys_by_input, keys, strict=True)))
+        for index, keys in enumerate(positions, start=1)
     )
 
 
@@ -133,38 +162,62 @@ def _is_floating(data_type: DataType) -> bool:
             return isinstance(data_type, (DoubleType, FloatType))
 
 
-def _common_type(session: Any, consumer: str, index: int, types: Mapping[str, DataType]) -> str:
-    for name, data_type in types.items():
-        _check_key_type(consumer, name, index, data_type)
-    distinct = list(dict.fromkeys(types.values()))
+def _common_type(session: Any, consumer: str, index: int, keys: Mapping[str, tuple[str, DataType]]) -> str:
+    from pyspark.sql.types import ArrayType, StructType
+
+    for name, (key, data_type) in keys.items():
+        for path, part in _parts(key, data_type):
+            _check_key_type(consumer, index, name, path, part)
+    distinct = {data_type.simpleString(): data_type for _, data_type in keys.values()}
     if len(distinct) == 1:
-        return str(distinct[0].simpleString())
-    common = _wider_type(session, distinct)
-    if common is None or any(not _keeps_values(data_type, common) for data_type in distinct):
-        found = ", ".join(f"{name}: {data_type.simpleString()}" for name, data_type in types.items())
+        return str(next(iter(distinct)))
+    nested = any(isinstance(each, (ArrayType, StructType)) for each in distinct.values())
+    common = None if nested else _wider_type(session, list(distinct.values()))
+    if common is None or any(not _keeps_values(data_type, common) for data_type in distinct.values()):
+        found = ", ".join(f"{name}: {data_type.simpleString()}" for name, (_, data_type) in keys.items())
         raise JobGraphError(
-            f"vertex {consumer!r}: hash key {index + 1} of its inputs has no common type ({found}); cast "
+            f"vertex {consumer!r}: hash key {index} of its inputs has no common type ({found}); cast "
             "it to one type in the "
             "transforms before"
         )
     return str(common.simpleString())
 
 
-def _check_key_type(consumer: str, name: str, index: int, data_type: DataType) -> None:
+def _parts(path: str, data_type: DataType) -> Iterator[tuple[str, DataType]]:
+    """The types in a key that are compared, each with where it is: ``k.lines[].n``."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    if type(data_type) is StructType:
+        for field in data_type.fields:
+            yield from _parts(f"{path}.{field.name}", field.dataType)
+    elif type(data_type) is ArrayType:
+        yield from _parts(f"{path}[]", data_type.elementType)
+    else:
+        yield path, data_type
+
+
+def _check_key_type(consumer: str, index: int, name: str, path: str, data_type: DataType) -> None:
+    """Keys are of types of which it was tried that equal values have equal hashes; `tests/proof` draws them all."""
     from pyspark.sql.types import StringType
 
-    if not _hashable(data_type):
+    kind, shown = data_type.typeName(), data_type.simpleString()
+    if shown == "string" or (kind in _TRIED and not isinstance(data_type, StringType)):
+        return
+    if isinstance(data_type, StringType):
         raise JobGraphError(
-            f"vertex {consumer!r}: hash key {index + 1} of input {name!r} is of type "
-            f"{data_type.simpleString()}, which Spark "
-            "cannot hash; hash by another column"
-        )
-    if isinstance(data_type, StringType) and data_type.simpleString() != "string":
-        raise JobGraphError(
-            f"vertex {consumer!r}: hash key {index + 1} of input {name!r} has a collation "
-            f"({data_type.simpleString()}), under "
+            f"vertex {consumer!r}: hash key {index} of input {name!r} has a collation in {path} ({shown}), under "
             "which equal strings hash differently; hash by a normalised copy, such as lower(key)"
         )
+    if kind in _NOT_COMPARED:
+        raise JobGraphError(
+            f"vertex {consumer!r}: hash key {index} of input {name!r} holds {path} of type {shown}, which Spark cannot "
+            f"{_NOT_COMPARED[kind]}; hash by another column"
+        )
+    raise JobGraphError(
+        f"vertex {consumer!r}: hash key {index} of input {name!r} holds {path} of type {shown}, and nobody tried "
+        "whether equal values of this type always meet; hash by a copy of another type, such as "
+        f"CAST({path} AS STRING)"
+    )
 
 
 def _wider_type(session: Any, types: Sequence[DataType]) -> DataType | None:
@@ -188,7 +241,9 @@ def _keeps_values(data_type: DataType, common: DataType) -> bool:
     """Decimals above 38 digits are cut by the coercion; then equal values could differ, or different ones be equal."""
     from pyspark.sql.types import DecimalType
 
-    if not isinstance(data_type, DecimalType) or not isinstance(common, DecimalType):
+    if not isinstance(common, DecimalType):
         return True
-    integer_digits = data_type.precision - data_type.scale
-    return bool(data_type.scale <= common.scale and integer_digits <= common.precision - common.scale)
+    integer_digits, scale = _DIGITS.get(data_type.typeName(), 0), 0
+    if isinstance(data_type, DecimalType):
+        integer_digits, scale = data_type.precision - data_type.scale, data_type.scale
+    return bool(scale <= common.scale and integer_digits <= common.precision - common.scale)

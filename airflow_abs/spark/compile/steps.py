@@ -17,6 +17,7 @@ from airflow_abs.exchange.results.parquet_bytes import SUBPARTITION_COLUMN
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.key_types import (
     compute_common_types,
+    find_hash_keys,
     resolve_keys,
     row_expression,
     row_hash,
@@ -61,20 +62,13 @@ def assign_results(session: Any, graph: JobGraph, compiled: Mapping[str, Compile
         JobGraphError: the keys of a consumer's hash inputs have no common type.
     """
     specs = {}
+    schemas = {name: vertex.schema for name, vertex in compiled.items()}
     for edge in graph.edges:
         if graph.crosses_regions(edge):
-            types = _key_types(session, graph, compiled, edge.consumer) if edge.keys else ()
+            keys = find_hash_keys(graph, schemas, edge.consumer) if edge.keys else {}
+            types = compute_common_types(session, edge.consumer, keys)
             specs[edge] = _result_spec(edge, compiled[edge.producer].schema, types, graph.region_of(edge.consumer))
     return specs
-
-
-def _key_types(session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVertex], consumer: str) -> tuple[str, ...]:
-    types = {}
-    for edge in graph.inputs_of(consumer):
-        if edge.partitioning is Partitioning.HASH and graph.crosses_regions(edge):
-            schema = compiled[edge.producer].schema
-            types[edge.input_name] = [schema[key].dataType for key in resolve_keys(edge.producer, schema, edge.keys)]
-    return compute_common_types(session, consumer, types)
 
 
 def _result_spec(edge: JobEdge, schema: Any, key_types: tuple[str, ...], consumer: Region) -> ResultSpec:

@@ -12,7 +12,7 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.spark.compile.contracts import set_conf
-from airflow_abs.spark.compile.key_types import compute_common_types, resolve_keys
+from airflow_abs.spark.compile.key_types import compute_common_types, find_hash_keys
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.connect.session import is_gone
@@ -164,20 +164,10 @@ class Prover:
 
     def _keys(self, edge: JobEdge) -> Iterator[tuple[str, str | None]]:
         """The keys of a hash edge, with the type as which they are hashed where that is not their own."""
-        hashed = [
-            other
-            for other in self.graph.inputs_of(edge.consumer)
-            if other.partitioning is Partitioning.HASH and self.graph.crosses_regions(other)
-        ]
-        own: dict[str, list[tuple[str, Any]]] = {}
-        for other in hashed:
-            schema = self.compiled[other.producer].schema
-            own[other.input_name] = [
-                (key, schema[key].dataType) for key in resolve_keys(other.producer, schema, other.keys)
-            ]
-        types = {name: [data_type for _, data_type in keys] for name, keys in own.items()}
-        common = compute_common_types(self.session, edge.consumer, types)
-        for (key, data_type), cast in zip(own[edge.input_name], common, strict=True):
+        schemas = {name: vertex.schema for name, vertex in self.compiled.items()}
+        keys = find_hash_keys(self.graph, schemas, edge.consumer)
+        common = compute_common_types(self.session, edge.consumer, keys)
+        for (key, data_type), cast in zip(keys[edge.input_name], common, strict=True):
             yield key, None if data_type.simpleString() == cast else cast
 
     def describe(self, name: str, refusal: Refusal) -> str:

@@ -11,6 +11,7 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.plan import PlannedRegion
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.key_types import compute_common_types
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
 from tests.job_runner import program_of
@@ -232,8 +233,19 @@ def test_a_key_that_is_not_a_column_names_the_columns_there_are(session: Any) ->
         ("k INT", "k STRING", "has no common type (a: int, b: string)"),
         ("k DATE", "k INT", "has no common type (a: date, b: int)"),
         ("k DECIMAL(38,0)", "k DECIMAL(38,18)", "has no common type (a: decimal(38,0), b: decimal(38,18))"),
-        ("k MAP<STRING, INT>", "k INT", "is of type map<string,int>, which Spark cannot hash; hash by another column"),
-        ("k STRING COLLATE UNICODE_CI", "k STRING", "has a collation (string collate UNICODE_CI)"),
+        ("k MAP<STRING, INT>", "k INT", "input 'a' holds k of type map<string,int>, which Spark cannot hash; hash by "),
+        ("k STRUCT<m: ARRAY<MAP<STRING, INT>>>", "k INT", "input 'a' holds k.m[] of type map<string,int>, which Spark"),
+        ("k VARIANT", "k VARIANT", "input 'a' holds k of type variant, which Spark cannot compare; hash by another"),
+        ("k STRING COLLATE UNICODE_CI", "k STRING", "has a collation in k (string collate UNICODE_CI)"),
+        ("k STRUCT<n: STRING COLLATE UTF8_LCASE>", "k INT", "has a collation in k.n (string collate UTF8_LCASE)"),
+        (
+            "k ARRAY<STRUCT<n: STRING COLLATE UTF8_BINARY_RTRIM>>",
+            "k INT",
+            "has a collation in k[].n (string collate",
+        ),
+        ("k STRUCT<n: INT>", "k STRUCT<n: BIGINT>", "has no common type (a: struct<n:int>, b: struct<n:bigint>)"),
+        ("k ARRAY<DECIMAL(38,0)>", "k ARRAY<DECIMAL(38,9)>", "has no common type (a: array<decimal(38,0)>"),
+        ("k BIGINT", "k DECIMAL(38,30)", "has no common type (a: bigint, b: decimal(38,30))"),
     ],
 )
 def test_keys_without_a_common_type_are_refused(session: Any, left: str, right: str, found: str) -> None:
@@ -246,6 +258,18 @@ def test_keys_without_a_common_type_are_refused(session: Any, left: str, right: 
         compile_graph(session, graph, [read("a", left), read("b", right), program_of("c", cross_join, {})])
     assert str(caught.value).startswith("vertex 'c': hash key 1 of ")
     assert found in str(caught.value)
+
+
+def test_a_key_of_a_type_that_nobody_tried_is_refused(session: Any) -> None:
+    from pyspark.sql.types import CharType, StructField, StructType
+
+    key = StructType([StructField("code", CharType(5))])
+    with pytest.raises(JobGraphError) as caught:
+        compute_common_types(session, "c", {"a": [("k", key)]})
+    assert str(caught.value) == (
+        "vertex 'c': hash key 1 of input 'a' holds k.code of type char(5), and nobody tried whether equal values of "
+        "this type always meet; hash by a copy of another type, such as CAST(k.code AS STRING)"
+    )
 
 
 def test_hash_inputs_with_different_numbers_of_keys_are_refused(session: Any) -> None:
