@@ -42,7 +42,7 @@ OF_TASKS = (
     "airflow_abs.operators.plan",
     "airflow_abs.operators.release",
     "airflow_abs.operators.run_subtask",
-    "airflow_abs.spark.hot_keys.after_run",
+    "airflow_abs.spark.hot_keys",
     "airflow_abs.spark.planning",
     "airflow_abs.spark.run.progress",
     "airflow_abs.spark.run.subtask",

@@ -12,7 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, decide_region
+from airflow_abs.core.decide.region_decision import decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions
 from airflow_abs.core.graph.partitioning import Partitioning
 
 SIZES = ((128, 128), (512, 512), (1024, 128), (1024, 1024), (2048, 2048), (4096, 4096))

@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow_abs.core.simulate.fit import fit_costs
+from airflow_abs.core.simulate.growth import Scenario
 from airflow_abs.core.simulate.recorded_job import RecordedJob
-from airflow_abs.core.simulate.simulation import Scenario, SimulatedJob, simulate
+from airflow_abs.core.simulate.simulated_job import SimulatedJob
+from airflow_abs.core.simulate.simulation import simulate
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.recorded import recorded_job
 from airflow_abs.exchange.runs.run_reading import read_run

@@ -7,13 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from airflow_abs.core.decide.region_decision import (
-    BlockingInput,
-    RegionDecision,
-    RegionOptions,
-    SourceInput,
-    decide_region,
-)
+from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision

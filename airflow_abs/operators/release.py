@@ -71,7 +71,7 @@ class ReleaseOperator(JobTask):
     def _end_on_spark(self, run: RunView | None, context: Context) -> None:
         """After failures too: nothing of an ended run may go on in Spark. A server that is gone has nothing to end."""
         from airflow_abs.spark.errors import SparkOperationError
-        from airflow_abs.spark.hot_keys.after_run import find_unseen_hot_keys
+        from airflow_abs.spark.hot_keys import find_unseen_hot_keys
         from airflow_abs.spark.run.attempt import release_sessions
 
         try:

@@ -36,7 +36,7 @@ from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order
 from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.proof import Proof, prove_vertices
 from airflow_abs.spark.pruning.joined_sources import find_joined_columns
-from airflow_abs.spark.pruning.prune import prune_sources
+from airflow_abs.spark.pruning.partitions import prune_sources
 from airflow_abs.spark.transforms.py_files import with_py_files
 from airflow_abs.spark.values import is_repeatable
 from airflow_abs.tables.source import Pin, partition_columns, splits_of

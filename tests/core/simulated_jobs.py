@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, SourceInput, decide_region
+from airflow_abs.core.decide.region_decision import decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.simulate.cost import Costs
 from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedRegion, RecordedResult

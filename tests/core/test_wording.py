@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_abs.core.decide.decision import Clamp, apply_bound
+from airflow_abs.core.decide.parallelism import Clamp, apply_bound
 from airflow_abs.core.wording import format_bytes, format_count
 
 

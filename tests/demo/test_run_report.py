@@ -3,7 +3,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, decide_region
+from airflow_abs.core.decide.region_decision import decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.demo.airflow_api import SubtaskState
 from airflow_abs.demo.run_report import RunReport, VertexReport, lines_of_fan_out, lines_of_run, read_vertices

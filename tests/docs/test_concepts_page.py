@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionDecision, RegionOptions, decide_region
+from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions
 from airflow_abs.core.graph.partitioning import Partitioning
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -10,7 +10,8 @@ import pytest
 from airflow_abs.cli.commands.runs import find_folders
 from airflow_abs.cli.output.terminal import Terminal
 from airflow_abs.core.simulate.fit import fit_costs
-from airflow_abs.core.simulate.simulation import Scenario, simulate
+from airflow_abs.core.simulate.growth import Scenario
+from airflow_abs.core.simulate.simulation import simulate
 from airflow_abs.demo.killing import SubtaskKiller
 from airflow_abs.demo.oracle import QUERIES
 from airflow_abs.demo.run import run_day

@@ -147,8 +147,8 @@ def _replay(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     from airflow_abs.cli.commands.simulate import SimulateOptions, show_simulation
+    from airflow_abs.core.simulate.growth import Scenario
     from airflow_abs.core.simulate.replay_options import ReplayOptions
-    from airflow_abs.core.simulate.simulation import Scenario
 
     scenario = Scenario(
         factor=options.factor,

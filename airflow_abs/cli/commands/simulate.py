@@ -11,8 +11,10 @@ from airflow_abs.cli.commands.runs import find_folders
 from airflow_abs.cli.output.simulation_text import Simulation, describe
 from airflow_abs.cli.output.tables import show
 from airflow_abs.core.simulate.fit import fit_costs
+from airflow_abs.core.simulate.growth import Scenario, factor_for
 from airflow_abs.core.simulate.recorded_job import RecordedJob
-from airflow_abs.core.simulate.simulation import Scenario, SimulatedRegion, factor_for, simulate
+from airflow_abs.core.simulate.simulated_job import SimulatedRegion
+from airflow_abs.core.simulate.simulation import simulate
 from airflow_abs.exchange.runs.recorded import recorded_job
 from airflow_abs.exchange.runs.run_reading import read_run
 

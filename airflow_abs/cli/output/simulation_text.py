@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from airflow_abs.cli.output.tables import Block, Column, Table
 from airflow_abs.core.decide.parallelism import divide_up
 from airflow_abs.core.simulate.cost import Costs
+from airflow_abs.core.simulate.growth import Scenario
 from airflow_abs.core.simulate.recorded_job import RecordedJob
-from airflow_abs.core.simulate.simulation import Scenario, SimulatedJob, SimulatedRegion
+from airflow_abs.core.simulate.simulated_job import SimulatedJob, SimulatedRegion
 from airflow_abs.core.wording import format_bytes, format_count
 
 DAY_SECONDS = 86_400

@@ -5,12 +5,44 @@ The default rule, `balanced`, is in `region_parallelism`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_abs.core.checks import check_int
-from airflow_abs.core.decide.decision import Clamp, apply_bound
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.wording import format_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """One bound that changed a decided number: what was decided, the bound, what is used instead."""
+
+    name: str
+    decided: int
+    bound: int
+    used: int
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.bound}: decided {self.decided}, used {self.used}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"name": self.name, "decided": self.decided, "bound": self.bound, "used": self.used}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Clamp:
+        """Inverse of `to_json`."""
+        return cls(data["name"], data["decided"], data["bound"], data["used"])
+
+
+def apply_bound(name: str, decided: int, bound: int, clamps: list[Clamp], *, lower: bool) -> int:
+    """Return `decided` moved to the bound if it is beyond it, and note the clamp."""
+    used = max(decided, bound) if lower else min(decided, bound)
+    if used != decided:
+        clamps.append(Clamp(name, decided, bound, used))
+    return used
+
 
 MAX_PARALLELISM = "max_parallelism"
 """Name of the upper bound in reasons."""

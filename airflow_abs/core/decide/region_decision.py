@@ -10,26 +10,16 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from airflow_abs.core.decide.decision import Clamp, Decision
-from airflow_abs.core.decide.decision_reason import complete_reason, say_inferred, say_notes
 from airflow_abs.core.decide.file_ranges import deal_out_files, from_cuts, to_cuts
 from airflow_abs.core.decide.hot_subpartitions import HotPart, split_hot_subpartitions
+from airflow_abs.core.decide.parallelism import Clamp
 from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes, split_by_count
+from airflow_abs.core.decide.reason import complete_reason, say_inferred, say_notes
 from airflow_abs.core.decide.region_inputs import BlockingInput, InputSummary, RegionInputs, RegionOptions, SourceInput
 from airflow_abs.core.decide.region_parallelism import decide_region_parallelism
 from airflow_abs.core.decide.sources import assign_splits
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.wording import format_bytes, format_count
-
-__all__ = [
-    "BlockingInput",
-    "InputSummary",
-    "RegionDecision",
-    "RegionOptions",
-    "SourceInput",
-    "SubtaskAssignment",
-    "decide_region",
-]
 
 _FORMAT_VERSION = 1
 _DESCRIBED_SUBTASKS = 12
@@ -54,9 +44,14 @@ class SubtaskAssignment:
 
 
 @dataclass(frozen=True, slots=True)
-class RegionDecision(Decision):
-    """Number of subtasks of one region, why, and what each subtask reads."""
+class RegionDecision:
+    """Number of subtasks of one region, why, and what each subtask reads.
 
+    `rule` is a short id, `reason` is for people.
+    """
+
+    rule: str
+    reason: str
     region: str
     parallelism: int
     clamps: tuple[Clamp, ...]

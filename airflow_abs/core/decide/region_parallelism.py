@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 
-from airflow_abs.core.decide.decision import Clamp, apply_bound
 from airflow_abs.core.decide.file_ranges import count_filled
 from airflow_abs.core.decide.parallelism import (
+    Clamp,
     InputVolume,
     PowerOfTwoRule,
+    apply_bound,
     divide_up,
     normalise_bounds,
     power_of_two_up_to,

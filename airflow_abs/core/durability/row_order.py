@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_abs.core.decide.parallelism import divide_up
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, SourceInput, decide_region
+from airflow_abs.core.decide.region_decision import decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.wording import format_count

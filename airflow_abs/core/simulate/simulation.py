@@ -15,22 +15,10 @@ from collections.abc import Sequence
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.simulate.cost import Costs
-from airflow_abs.core.simulate.growth import Growth, Scenario, factor_for
-from airflow_abs.core.simulate.record_sizes import manifest_bytes, xcom_bytes
+from airflow_abs.core.simulate.growth import Growth, Scenario
 from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedRegion, RecordedResult
 from airflow_abs.core.simulate.simulated_job import SimulatedJob, SimulatedRegion
 from airflow_abs.core.simulate.slot_schedule import RegionSpan, RegionWork, schedule
-
-__all__ = [
-    "Growth",
-    "Scenario",
-    "SimulatedJob",
-    "SimulatedRegion",
-    "decide_all",
-    "factor_for",
-    "region_work",
-    "simulate",
-]
 
 
 def simulate(job: RecordedJob, costs: Costs, scenario: Scenario) -> SimulatedJob:
@@ -124,3 +112,30 @@ def _simulated_region(
 def _bytes_by_subtask(decision: RegionDecision) -> Sequence[int]:
     """Broadcast inputs are read by every one."""
     return [subtask.bytes + decision.broadcast_bytes for subtask in decision.subtasks]
+
+
+# JSON that a subtask leaves, in bytes: `exchange/records/reports.py` and `manifest.py`, to which a test holds them.
+_XCOM, _XCOM_RESULT = 160, 30
+_MANIFEST, _MANIFEST_RESULT, _MANIFEST_FILE = 200, 120, 240
+
+
+def xcom_bytes(results: Sequence[RecordedResult], subtasks: int) -> int:
+    """What one of the subtasks pushes: bytes per subpartition of each result."""
+    return _XCOM + sum(
+        _XCOM_RESULT + each.subpartitions * (_digits(each.bytes, subtasks * each.subpartitions) + 2) for each in results
+    )
+
+
+def manifest_bytes(results: Sequence[RecordedResult], subtasks: int, files: int) -> int:
+    """The manifest of a subtask that wrote so many files of each result: bytes per subpartition of each file."""
+    return _MANIFEST + sum(
+        _MANIFEST_RESULT
+        + each.name_bytes
+        + files
+        * (_MANIFEST_FILE + each.subpartitions * (_digits(each.bytes, subtasks * each.subpartitions * files) + 1))
+        for each in results
+    )
+
+
+def _digits(total: int, cells: int) -> int:
+    return len(str(total // cells))

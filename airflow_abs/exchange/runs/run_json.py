@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from airflow_abs.core.decide.plain_words import describe_clamp, describe_rule
+from airflow_abs.core.decide.reason import describe_clamp, describe_rule
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
 
 

@@ -16,9 +16,9 @@ from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.non_repeatable import NonRepeatable, find_non_repeatable
 from airflow_abs.spark.proof.explained import PhysicalPlan, UnreadablePlanError
 from airflow_abs.spark.proof.markers import CONF, Marker
+from airflow_abs.spark.proof.proof_copy import check_columns_known
 from airflow_abs.spark.proof.prover import Prover
 from airflow_abs.spark.proof.refusals import Refusal
-from airflow_abs.spark.proof.template import check_columns_known
 from airflow_abs.spark.relations import group_by
 
 

@@ -20,9 +20,9 @@ from airflow_abs.spark.non_repeatable import find_non_repeatable
 from airflow_abs.spark.proof import refusals
 from airflow_abs.spark.proof.explained import PhysicalPlan, read_plan
 from airflow_abs.spark.proof.markers import CONF, PREFIX, Marker
+from airflow_abs.spark.proof.proof_copy import check_columns_known, check_samples, check_values, proof_copy
 from airflow_abs.spark.proof.refusals import Refusal
 from airflow_abs.spark.proof.rows import Rows, Spread
-from airflow_abs.spark.proof.template import check_columns_known, check_samples, check_values, proof_copy
 from airflow_abs.spark.proof.walk import follow_rows
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, names_metadata

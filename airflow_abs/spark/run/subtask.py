@@ -36,7 +36,7 @@ from airflow_abs.spark.errors import (
     UnsplittableMemoryError,
     UserCodeError,
 )
-from airflow_abs.spark.hot_keys.beside_subtask import searching_hot_key
+from airflow_abs.spark.hot_keys import searching_hot_key
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
 from airflow_abs.spark.run.claims import interrupt_recoveries
 from airflow_abs.spark.run.execution import ProgressListener

@@ -14,13 +14,12 @@ from airflow_abs.core.decide.spark_tasks import (
     source_task_bytes,
 )
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition
+from airflow_abs.exchange.records.manifest import Manifest, ResultFile, bytes_by_subpartition, files_for_range
 from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, read_plan
 from airflow_abs.exchange.records.slices import Slice, read_slice
 from airflow_abs.spark.connect.operations import EVERY_SESSION, derive_id
 from airflow_abs.spark.relations import RESULT_SETTINGS
 from airflow_abs.spark.run.attempt import SubtaskAttempt
-from airflow_abs.spark.run.input_files import FilesOfProducer, files_of_producers, producers_read
 from airflow_abs.spark.run.pieces import Piece, cut_pieces, most_files, why_it_stays_whole
 
 # Rows of exchange files are at least so many times larger in memory (docs/benchmarks.md). Spark, which goes by the
@@ -29,6 +28,14 @@ _ROWS_OVER_FILES = "4"
 
 Inputs = Mapping[str, Sequence[Manifest]]
 """The manifests of all subtasks of each producer region that are needed, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfProducer:
+    """Files with rows to be read, of one subtask's result."""
+
+    manifest: Manifest
+    files: Sequence[ResultFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +84,36 @@ class SubtaskSpec:
         return f"{self.region.name}[{self.index}] of {self.reads.parallelism} ({reads}, {size}; vertex {vertices})"
 
     def producers(self, entry: PlannedInput) -> Collection[int]:
-        """The producer's subtasks that wrote what this one reads of an input."""
-        return producers_read(self.reads, entry)
+        """The producer's subtasks that wrote what this one reads of an input.
+
+        All of them; of a rescale input those that wrote its files, of a hot subpartition those of its part.
+        """
+        if entry.is_rescale:
+            files = self.reads.rescaled.get(entry.name)
+            return files.located(files.span).keys() if files else ()
+        part = self.reads.hot_part
+        if part and part.input == entry.name:
+            return frozenset(part.producers)
+        return range(self.reads.producers[entry.region])
 
     def files(self, entry: PlannedInput, inputs: Inputs, piece: Piece | None = None) -> list[FilesOfProducer]:
-        """What this one (or a piece of it) reads of an input."""
-        wanted = set(self.producers(entry))
-        read = [manifest for manifest in inputs[entry.region] if manifest.index in wanted]
-        return files_of_producers(self.reads, entry, read, piece or self.whole())
+        """What this one (or a piece of it) reads of an input: by number, by subpartitions, or all files."""
+        piece, wanted = piece or self.whole(), set(self.producers(entry))
+        manifests = [manifest for manifest in inputs[entry.region] if manifest.index in wanted]
+        if entry.is_rescale:
+            span = piece.rescaled.get(entry.name)
+            spans = self.reads.rescaled[entry.name].located(span) if span else {}
+            return [
+                FilesOfProducer(manifest, [file for file in written[files.start : files.stop] if file.rows])
+                for manifest in manifests
+                if (files := spans.get(manifest.index)) and (written := manifest.results[entry.result].files)
+            ]
+        subpartitions = None if entry.is_broadcast else piece.subpartitions
+        return [
+            FilesOfProducer(manifest, files_for_range(result, subpartitions or result.all))
+            for manifest in manifests
+            for result in [manifest.results[entry.result]]
+        ]
 
     @property
     def left_out(self) -> frozenset[int]:

@@ -21,8 +21,7 @@ from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.pieces import Piece, keeps_steps
 from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec
 from airflow_abs.spark.source_files import read_source
-from airflow_abs.spark.sql_views import rename_views
-from airflow_abs.spark.template import bind
+from airflow_abs.spark.template import bind, messages_of
 from airflow_abs.spark.values import mix_in_subtask
 
 # Slower, but with little in memory at a time: for a range that cannot be cut any further.
@@ -149,3 +148,26 @@ class AttemptWork:
 
     def _paths(self, files: Sequence[ResultFile]) -> list[str]:
         return [uri_for_spark(self.spec.folder.file_path(file.path)) for file in files]
+
+
+def rename_views(relation: Relation, suffix: str) -> None:
+    """Give every view of a plan, in place, a name that no other operation has.
+
+    `spark.sql("... {orders}", orders=df)` reaches the server as text that reads a temporary view, with the view's rows
+    beside it. The server puts the view into the *session* while it analyses the text, and removes it afterwards.
+    Subtasks share their session, and the plan template gives the view one name: without this, one subtask would read
+    the rows of another, or find no view.
+
+    Args:
+        suffix: letters and digits, derived from the operation, so that the same operation sends the same plan.
+    """
+    for message in list(messages_of(relation)):
+        if message.DESCRIPTOR.name != "WithRelations":
+            continue
+        names = [each.subquery_alias.alias for each in message.references if each.HasField("subquery_alias")]
+        for reference in message.references:
+            if reference.HasField("subquery_alias"):
+                reference.subquery_alias.alias += suffix
+        if message.root.HasField("sql"):
+            for name in names:
+                message.root.sql.query = message.root.sql.query.replace(name, name + suffix)

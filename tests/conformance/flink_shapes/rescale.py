@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_abs.core.decide.file_ranges import locate_files
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, SubtaskAssignment, decide_region
+from airflow_abs.core.decide.region_decision import SubtaskAssignment, decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions
 from airflow_abs.core.graph.partitioning import Partitioning
 
 

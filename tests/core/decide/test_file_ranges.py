@@ -8,13 +8,8 @@ from hypothesis import strategies as st
 
 from airflow_abs.core.decide.file_ranges import deal_out_files, from_cuts, locate_files, to_cuts
 from airflow_abs.core.decide.ranges import IndexRange
-from airflow_abs.core.decide.region_decision import (
-    BlockingInput,
-    RegionDecision,
-    RegionOptions,
-    SourceInput,
-    decide_region,
-)
+from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.partitioning import Partitioning
 

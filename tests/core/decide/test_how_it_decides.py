@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, decide_region
+from airflow_abs.core.decide.region_decision import decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions
 from airflow_abs.core.graph.partitioning import Partitioning
 
 ROOT = Path(__file__).parents[3]

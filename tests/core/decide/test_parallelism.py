@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_abs.core.decide.decision import Clamp
 from airflow_abs.core.decide.parallelism import (
     Bounds,
+    Clamp,
     InputVolume,
     PowerOfTwoRule,
     normalise_bounds,

@@ -6,15 +6,10 @@ import json
 
 import pytest
 
-from airflow_abs.core.decide.decision import Clamp
+from airflow_abs.core.decide.parallelism import Clamp
 from airflow_abs.core.decide.ranges import IndexRange
-from airflow_abs.core.decide.region_decision import (
-    BlockingInput,
-    RegionDecision,
-    RegionOptions,
-    SourceInput,
-    decide_region,
-)
+from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.partitioning import Partitioning
 

@@ -7,13 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_abs.core.decide.region_decision import (
-    BlockingInput,
-    RegionDecision,
-    RegionOptions,
-    SourceInput,
-    decide_region,
-)
+from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.graph.partitioning import Partitioning
 
 SIZE = st.one_of(st.just(0), st.integers(0, 100), st.integers(0, 10**6))

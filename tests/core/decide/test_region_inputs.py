@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_abs.core.decide.region_decision import (
-    BlockingInput,
-    RegionOptions,
-    SourceInput,
-    decide_region,
-)
+from airflow_abs.core.decide.region_decision import decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.partitioning import Partitioning
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionOptions, SourceInput, decide_region
+from airflow_abs.core.decide.region_decision import decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.graph.partitioning import Partitioning
 
 

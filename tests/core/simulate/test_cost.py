@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.simulate.cost import AirflowCosts, Costs, RegionCost, Spread
 from airflow_abs.core.simulate.fit import RegionWorkload, fit_costs, fit_region
+from airflow_abs.core.simulate.growth import Growth, Scenario
 from airflow_abs.core.simulate.recorded_job import RecordedJob
 from airflow_abs.core.simulate.replay_options import ReplayOptions
-from airflow_abs.core.simulate.simulation import Growth, Scenario, decide_all, simulate
+from airflow_abs.core.simulate.simulation import decide_all, simulate
 from tests.core.simulated_jobs import make_region, sales_job, timed
 
 MIB = 2**20

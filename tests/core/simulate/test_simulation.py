@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.simulate.cost import Costs, RegionCost
-from airflow_abs.core.simulate.record_sizes import manifest_bytes, xcom_bytes
+from airflow_abs.core.simulate.growth import Growth, Scenario, factor_for
 from airflow_abs.core.simulate.recorded_job import RecordedJob, RecordedResult
 from airflow_abs.core.simulate.replay_options import ReplayOptions
-from airflow_abs.core.simulate.simulation import Growth, Scenario, SimulatedJob, decide_all, factor_for, simulate
+from airflow_abs.core.simulate.simulated_job import SimulatedJob
+from airflow_abs.core.simulate.simulation import decide_all, manifest_bytes, simulate, xcom_bytes
 from tests.core.simulated_jobs import make_region, sales_job
 
 COSTS = Costs({name: RegionCost(2.0, 1.0, 0.001) for name in ("orders", "customers", "joined", "totals")}, 2.5, 0.0)

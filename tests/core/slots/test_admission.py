@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_abs.core.decide.region_decision import BlockingInput, RegionDecision, RegionOptions, decide_region
+from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
+from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.slots.admission import advise_bound, exceeds_slots
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from airflow_abs.core.simulate.growth import Growth, Scenario
-from airflow_abs.core.simulate.record_sizes import manifest_bytes, xcom_bytes
 from airflow_abs.core.simulate.recorded_job import RecordedResult
-from airflow_abs.core.simulate.simulation import decide_all
+from airflow_abs.core.simulate.simulation import decide_all, manifest_bytes, xcom_bytes
 from airflow_abs.exchange.records.manifest import MANIFEST_VERSION, Manifest, ResultFile, ResultManifest
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.runs.recorded import recorded_job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_abs.spark.pruning.partition_filters import is_plain, read_filters
+from airflow_abs.spark.pruning.partitions import is_plain, read_filters
 
 TYPES = {"ds": "date", "st": "string", "h": "integer", "big": "long", "x y": "string", "price": "double"}
 

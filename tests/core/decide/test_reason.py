@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import airflow_abs.core.decide as package
-from airflow_abs.core.decide.decision import Clamp
-from airflow_abs.core.decide.plain_words import describe_clamp, describe_rule
+from airflow_abs.core.decide.parallelism import Clamp
+from airflow_abs.core.decide.reason import describe_clamp, describe_rule
 from airflow_abs.core.decide.region_parallelism import WAVES
 
 SOURCES = "\n".join(path.read_text() for path in sorted(Path(str(package.__file__)).parent.glob("*.py")))

@@ -19,10 +19,9 @@ from airflow_abs.exchange.results.hot_key import read_hot_key
 from airflow_abs.exchange.runs.cleaning import release_job
 from airflow_abs.exchange.runs.run_reading import read_decisions
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark import hot_keys as module
 from airflow_abs.spark.connect.connection import open_connection
-from airflow_abs.spark.hot_keys import after_run
-from airflow_abs.spark.hot_keys.after_run import find_unseen_hot_keys
-from airflow_abs.spark.hot_keys.beside_subtask import searching_hot_key
+from airflow_abs.spark.hot_keys import find_unseen_hot_keys, searching_hot_key
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 from tests.job_runner import JobRun, plan_run, program_of
@@ -161,7 +160,7 @@ def test_after_the_run_nothing_is_looked_for_that_is_known_or_not_wanted(
         ended(run)
         assert (find_after(run) is not None) is hot_keys
         with monkeypatch.context() as patched:
-            patched.setattr(after_run, "open_connection", None)
+            patched.setattr(module, "open_connection", None)
             asyncio.run(find_unseen_hot_keys(run.endpoint, read_decisions(run.folder), 2))
 
 
@@ -172,7 +171,7 @@ def test_after_the_run_a_search_without_rows_or_time_is_given_up(
     ended(run)
     with caplog.at_level(logging.INFO):
         with monkeypatch.context() as patched:
-            patched.setattr(after_run, "SECONDS", 0.0)
+            patched.setattr(module, "SECONDS", 0.0)
             assert find_after(run) is None
         release_job(run.folder)
         assert find_after(run) is None
@@ -185,7 +184,7 @@ def test_a_search_that_fails_is_a_line_in_the_log_and_no_more(
     connect_server: ConnectEndpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = planned(connect_server, tmp_path, "'Smith'")
-    monkeypatch.setattr("airflow_abs.spark.hot_keys.search._COUNT", "no such column) (")
+    monkeypatch.setattr("airflow_abs.spark.hot_keys._COUNT", "no such column) (")
     with caplog.at_level(logging.INFO):
         asyncio.run(run.run_region("sales"))
         asyncio.run(run.run_region("totals"))
