@@ -1,1 +1,4 @@
-"""Which files of a source the runs of a job have read."""
+"""Which files of an incremental source belong to which run, and which sinks may receive them.
+
+The position is a value here; `exchange/incremental/` stores it.
+"""

@@ -1,1 +1,4 @@
-"""Tables of Spark's own catalog: what it says of them, and whether their files are what `plan` listed."""
+"""Tables of Spark's own catalog: what it says of them, and whether their files are still what `plan` listed.
+
+Statements only read. Writing to such a table is `tables/catalog/`.
+"""
