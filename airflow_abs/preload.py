@@ -26,7 +26,7 @@ OF_TASKS = (
     "airflow.sdk.execution_time.task_runner",
     "airflow.sdk.observability.stats",
     "airflow_abs.exchange.pruning.pruning",
-    "airflow_abs.exchange.publish.sinks",
+    "airflow_abs.exchange.publish.published_rows",
     "airflow_abs.exchange.records.job_history",
     "airflow_abs.exchange.records.reports",
     "airflow_abs.exchange.results.audit",

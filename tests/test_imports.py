@@ -17,7 +17,6 @@ RUNNING = {
     for name in (
         "records.plan",
         "records.decisions",
-        "publish.sinks",
         "publish.publication",
         "runs.cleaning",
         "runs.run_reading",

@@ -33,12 +33,12 @@ class CommitOperator(JobTask):
         self._published: dict[str, Any] = {}
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
+        from airflow_abs.exchange.publish.published_rows import remember_rows
         from airflow_abs.exchange.records.plan import read_plan
         from airflow_abs.exchange.results.audit import check_region
         from airflow_abs.hooks.catalogs import table_access
         from airflow_abs.spark.catalog.session_catalog import open_session_catalog
-        from airflow_abs.tables.publishing.publication import publish_to_table
+        from airflow_abs.tables.publishing.publication import publish_region
 
         folder = self.folder(context)
         job = read_plan(folder)
@@ -46,8 +46,7 @@ class CommitOperator(JobTask):
         verdicts = check_region(folder, plan, is_commit=True)
         endpoint = lambda: self.spark_hook(context).get_endpoint()  # noqa: E731
         access = table_access(partial(open_session_catalog, endpoint))
-        to_table = partial(publish_to_table, access=access, declared=self.table_kinds)
-        published: dict[str, Any] = {**publish_region(folder, job, self.region, open_path, to_table)}
+        published: dict[str, Any] = {**publish_region(folder, job, self.region, access, self.table_kinds)}
         remember_rows(folder, verdicts)
         for verdict in verdicts:
             published.setdefault(verdict.vertex, {}).setdefault("expectations", []).append(verdict.to_json())

@@ -17,17 +17,15 @@ from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.tables.access import TableAccess
-from airflow_abs.tables.kinds import class_of, kind_of, to_declared
+from airflow_abs.tables.kinds import FILES, class_of, kind_of, to_declared
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import Given, LandedSource, Pin, TableSource
 
 
 def read_declared(value: Mapping[str, Any]) -> Any:
-    """`Files`, or the table of the kind that the value names; errors as `class_of`."""
-    if "kind" not in value:
-        return Files.from_json(value)
+    """The source or sink of the kind that the value names; errors as `class_of`."""
     fields = {name: field for name, field in value.items() if name != "kind"}
-    return class_of(value["kind"])(**fields)
+    return class_of(value.get("kind", FILES))(**fields)
 
 
 def find_targets(sinks: Mapping[str, Files | TableSink], access: TableAccess) -> dict[str, Files | TargetTable]:

@@ -12,15 +12,18 @@ from importlib import import_module
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.exchange.sources.files import Files
 from airflow_abs.tables.errors import TableError
 
 CATALOG = "catalog"
 """The kind whose sinks are published by Spark's statements."""
 
+FILES = "files"
+"""The kind of `Files`, and of what names none."""
+
 _OWN = {
     CATALOG: "airflow_abs.tables.catalog_table.Table",
     "delta": "airflow_abs.tables.delta_table.DeltaTable",
+    FILES: "airflow_abs.exchange.sources.files.Files",
     "iceberg": "airflow_abs.tables.iceberg_table.IcebergTable",
     "postgres": "airflow_abs.tables.postgres_table.PostgresTable",
 }
@@ -52,7 +55,7 @@ def to_declared(table: Any) -> dict[str, Any]:
     Raises:
         JobGraphError: see `kind_of`.
     """
-    return table.to_json() if isinstance(table, Files) else {**table.to_json(), "kind": kind_of(table)}
+    return {**table.to_json(), "kind": kind_of(table)}
 
 
 def class_of(kind: str) -> Any:

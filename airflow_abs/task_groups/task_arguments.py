@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,12 +13,11 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.core.slots.admission import Admission
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.exchange.storage.uris import without_connection
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
 from airflow_abs.restart_strategy import RestartStrategy
 from airflow_abs.settings import JobSettings
-from airflow_abs.tables.kinds import kind_of
+from airflow_abs.tables.kinds import FILES, kind_of
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments
 
@@ -29,8 +27,6 @@ _RETRY_DELAY = timedelta(seconds=10)
 
 OF_SINKS = ("outlets", "inlets")
 """Airflow's arguments that belong to the task that publishes: a subtask publishes nothing."""
-
-_TEMPLATED = re.compile(r"\{\{|\{%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ class TaskArguments:
         """Of all sources or sinks that are tables, in order; any region may read or publish those that run inside it on
         the day."""
         ends = [vertex.source if of == "source" else vertex.sink for vertex in self.declared.values()]
-        return tuple(sorted({kind_of(end) for end in ends if end is not None and not isinstance(end, Files)}))
+        return tuple(sorted({kind_of(end) for end in ends if end is not None} - {FILES}))
 
     def _of_sinks(self, region: Region, name: str) -> list[Any]:
         found: list[Any] = []
@@ -124,15 +120,5 @@ def _check_xcom_push(vertex: str, value: object) -> None:
 
 
 def sink_asset(sink: Files | TableSink | None) -> Asset | None:
-    """The asset of a sink, the same for every run of the DAG: the table, or the path up to the first folder that is
-    templated."""
-    if sink is None:
-        return None
-    if not isinstance(sink, Files):
-        return Asset(sink.asset_uri) if sink.asset_uri else None
-    if not isinstance(sink.path, str):
-        return None  # an XCom: nobody knows the path before the run
-    fixed = _TEMPLATED.split(sink.path, maxsplit=1)[0]
-    folder = fixed if fixed == sink.path else fixed.rpartition("/")[0]
-    uri = without_connection(folder) if "://" in folder else f"file://{folder}"
-    return Asset(uri.rstrip("/")) if folder.strip("/") else None
+    """The asset of a sink, the same for every run of the DAG."""
+    return Asset(uri) if sink is not None and (uri := sink.asset_uri) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,11 +15,11 @@ from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish.sinks import publish_region, remember_rows
+from airflow_abs.exchange.publish.published_rows import remember_rows
 from airflow_abs.exchange.records.deciding import decide_and_store
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, read_manifests
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedSink, PlannedStep
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedStep
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.results.audit import check_region
 from airflow_abs.exchange.storage.locations import locate
@@ -34,7 +34,7 @@ from airflow_abs.spark.planning import plan_job
 from airflow_abs.spark.result_rows import read_rows
 from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
 from airflow_abs.tables.inference import SourceInference
-from airflow_abs.tables.publishing.publication import publish_to_table
+from airflow_abs.tables.publishing.publication import publish_region
 
 _SUBTASKS_OF_A_SLOT = 2  # one of them plans while the other one works
 
@@ -131,18 +131,17 @@ class JobRun:
             await asyncio.gather(*started.values())
         return {region.name: failed[region.name] for region in self.plan.regions if region.name in failed}
 
-    @property
-    def to_table(self) -> Callable[[JobFolder, str, PlannedSink], dict[str, Any]]:
-        """Publishes a sink that is a table; the plan was made in this process, of what the job declares."""
-        tables = [sink.table for region in self.plan.regions for sink in region.sinks if sink.table is not None]
+    def publish(self, region: str) -> dict[str, dict[str, Any]]:
+        """Publish the sinks of a region; the plan was made in this process, of what the job declares."""
+        kinds = {sink.table.kind for each in self.plan.regions for sink in each.sinks if sink.table is not None}
         access = table_access(partial(open_session_catalog, lambda: self.endpoint))
-        return partial(publish_to_table, access=access, declared={table.kind for table in tables})
+        return publish_region(self.folder, self.plan, region, access, kinds)
 
     def commit(self) -> None:
         """The part of the `commit` tasks: publish every sink."""
         for region in self.plan.regions:
             verdicts = check_region(self.folder, region, is_commit=True)
-            publish_region(self.folder, self.plan, region.name, Path, self.to_table)
+            self.publish(region.name)
             remember_rows(self.folder, verdicts)
             self.verdicts += verdicts
 

@@ -235,7 +235,9 @@ def _programs(
 
 def _sink_in(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The sink with a folder of ours as its place; a table's rows become plain files."""
-    own = {} if "kind" in value else value
+    from airflow_abs.tables.kinds import FILES
+
+    own = value if value["kind"] == FILES else {"kind": FILES}
     return {**own, "path": str(folder), "mode": "overwrite"}
 
 

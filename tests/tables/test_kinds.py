@@ -19,7 +19,7 @@ from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import find_targets, read_declared
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.kinds import kind_of, to_declared
-from airflow_abs.tables.publishing.publication import publish_staged, publish_to_table
+from airflow_abs.tables.publishing.publication import publish_sink, publish_staged
 from airflow_abs.tables.sink import Published, RunFiles
 
 TARGET = TargetTable("shelf.books", "shelf", "append", "uuid", "{}")
@@ -61,7 +61,7 @@ NO_ACCESS = TableAccess(_no_connection, Path)
 def test_our_kinds_have_words_and_those_of_others_the_path_of_their_class() -> None:
     assert to_declared(OwnTable("books")) == {"kind": PATH, "name": "books", "mode": "append", "asset_uri": None}
     assert to_declared(IcebergTable("lake.db.t"))["kind"] == kind_of(IcebergTable("lake.db.t")) == "iceberg"
-    assert "kind" not in to_declared(Files("/lake/orders"))
+    assert to_declared(Files("/lake/orders")) == {**Files("/lake/orders").to_json(), "kind": "files"}
     assert read_declared(to_declared(OwnTable("books"))) == OwnTable("books")
 
 
@@ -97,7 +97,7 @@ def test_a_record_that_names_a_class_which_the_dag_does_not_loads_nothing(tmp_pa
     folder = JobFolder(tmp_path, "dag", "monday", "job")
     sink = PlannedSink("t", "t.sink", None, replace(TARGET, kind="antigravity.Table"))
     with pytest.raises(TableError, match=r"planned as one of kind 'antigravity.Table', and the DAG declares 'iceberg'"):
-        publish_to_table(folder, "t", sink, NO_ACCESS, declared=["iceberg"])
+        publish_sink(folder, "t", sink, NO_ACCESS, declared=["iceberg"])
 
 
 def test_every_decision_and_commit_of_a_job_knows_the_kinds_of_all_its_sources_and_sinks() -> None:

@@ -6,10 +6,11 @@ it, and each day's folder would know of no other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.exchange.errors import MissingFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.reading import Count, as_record
@@ -61,6 +62,17 @@ def remember_published(folder: JobFolder, vertex: str, rows: int) -> None:
     kept = tuple(own if run.run_id == own.run_id else run for run in runs)
     history = _History((kept if own in kept else (*kept, own))[-_KEPT:])
     write_json(folder.published_path(vertex), asdict(history))
+
+
+def remember_rows(folder: JobFolder, verdicts: Iterable[Verdict]) -> None:
+    """For the next run: how many rows this one has published of a sink whose row count is looked at.
+
+    Raises:
+        ExchangeUnreachableError: they cannot be stored.
+    """
+    for verdict in verdicts:
+        if verdict.expectation.is_row_count:
+            remember_published(folder, verdict.vertex, verdict.rows)
 
 
 def _read(folder: JobFolder, vertex: str) -> _History:

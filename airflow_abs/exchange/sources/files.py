@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import permutations
@@ -16,6 +17,8 @@ FileFormat = Literal["parquet", "csv", "json", "orc"]
 WriteMode = Literal["overwrite", "overwrite_partitions", "append", "error"]
 Missing = Literal["error", "empty"]
 Rewritten = Literal["error", "skip"]
+
+_TEMPLATED = re.compile(r"\{[{%]")
 
 SOURCE = "source"
 """The reserved input name of a vertex's own source."""
@@ -114,6 +117,16 @@ class Files:
         """The path as Spark takes it: with a scheme, ``s3a`` for S3, and without the connection of Airflow."""
         path = with_authority(self.path)
         return for_hadoop(without_connection(path)) if "://" in path else f"file://{Path(path).absolute()}"
+
+    @property
+    def asset_uri(self) -> str | None:
+        """Of the folder up to the first that is templated, the same for every run; None if that is no folder."""
+        if not isinstance(self.path, str):
+            return None  # an XCom: nobody knows the path before the run
+        fixed = _TEMPLATED.split(self.path, maxsplit=1)[0]
+        folder = fixed if fixed == self.path else fixed.rpartition("/")[0]
+        uri = without_connection(folder) if "://" in folder else f"file://{folder}"
+        return uri.rstrip("/") if folder.strip("/") else None
 
     @property
     def is_recursive(self) -> bool:

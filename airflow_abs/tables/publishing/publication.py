@@ -1,4 +1,4 @@
-"""Publishing a sink that is a table: what all subtasks wrote becomes the run's rows in it, by the table's own kind."""
+"""Publishing sinks: what all subtasks of a region wrote becomes the run's rows in each, by the sink's own kind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.incremental.new_files import begin_publication, end_publication
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish.publication import Publication
-from airflow_abs.exchange.publish.record import StagedFile, digest_of
-from airflow_abs.exchange.publish.sinks import identity_of, staged_of
-from airflow_abs.exchange.records.plan import PlannedSink
+from airflow_abs.exchange.publish.publication import Publication, publish
+from airflow_abs.exchange.publish.record import StagedFile, digest_of, staged_files
+from airflow_abs.exchange.records.decisions import read_decision
+from airflow_abs.exchange.records.manifest import read_manifests
+from airflow_abs.exchange.records.plan import JobPlan, PlannedSink
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.kinds import check_declared, class_of
@@ -23,34 +25,64 @@ if TYPE_CHECKING:
     from airflow_abs.exchange.publish.target_table import TargetTable
 
 
-def publish_to_table(
-    folder: JobFolder,
-    region: str,
-    sink: PlannedSink,
-    access: TableAccess,
-    declared: Collection[str],
-) -> dict[str, Any]:
-    """Publish what all subtasks of the region's decision wrote for one sink; a repetition changes nothing.
+def publish_region(
+    folder: JobFolder, plan: JobPlan, region: str, access: TableAccess, declared: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """Publish all sinks of a region; files of incremental sources that they rest on count as read by that, and not
+    before. A repetition changes nothing.
 
     Args:
         folder: of the job.
+        plan: of the run.
         region: whose.
-        sink: as planned, to a table.
         access: as in `TableSink.publish`.
         declared: the kinds of table that the DAG has.
 
     Returns:
-        the `Publication` as plain values, and the `details` of the table's kind.
+        by vertex as `publish_sink`.
+
+    Raises:
+        ExchangeError: see `publish_sink`, `begin_publication`.
+    """
+    taken = [source for each in plan.regions for source in each.sources if source.taken is not None]
+    published = {}
+    for sink in plan.region(region).sinks:
+        rests_on = [source for source in taken if source.taken is not None and sink.vertex in source.taken.sinks]
+        for source in rests_on:
+            begin_publication(folder, source, access.open_path)
+        published[sink.vertex] = publish_sink(folder, region, sink, access, declared)
+        for source in rests_on:
+            end_publication(folder, source, sink.vertex)
+    return published
+
+
+def publish_sink(
+    folder: JobFolder, region: str, sink: PlannedSink, access: TableAccess, declared: Collection[str]
+) -> dict[str, Any]:
+    """Publish what all subtasks of the region's decision wrote for one sink; a repetition changes nothing.
+
+    Args:
+        sink: as planned.
+        folder, region, access, declared: as in `publish_region`.
+
+    Returns:
+        the `Publication` as plain values, and the `details` of a table's kind.
 
     Raises:
         MissingFileError: a subtask has not committed, or a file that it wrote is gone.
-        CommitError, TableError: see `check_declared`, `publish_staged`.
+        CommitError, CommitConflictError, TableError: see `publish`, `check_declared`, `publish_staged`.
     """
-    if sink.table is None:
-        raise ValueError(f"sink of {sink.vertex}: the plan has no table for it")
-    check_declared(sink.table.table, sink.table.kind, declared)
-    staged = staged_of(folder, region, sink)
-    return publish_staged(sink.table, staged, identity=identity_of(folder, sink), access=access)
+    if sink.table is not None:
+        check_declared(sink.table.table, sink.table.kind, declared)
+    stored = read_decision(folder, region)
+    manifests = read_manifests(folder, region, stored.decision.parallelism, decision=stored.digest)
+    staged = staged_files(folder, manifests, sink.result)
+    identity = f"{folder.dag_id}/{folder.run_id}/{folder.job}/{sink.vertex}"
+    if sink.table is not None:
+        return publish_staged(sink.table, staged, identity=identity, access=access)
+    if sink.files is None:
+        raise ValueError(f"sink of {sink.vertex}: the plan has neither a folder nor a table for it")
+    return asdict(publish(access.open_path(sink.files.path), staged, mode=sink.files.mode, identity=identity))
 
 
 def publish_staged(
@@ -67,7 +99,7 @@ def publish_staged(
         target: as planned, of a kind that the DAG declares.
         staged: in the exchange, of all subtasks.
         identity: names the run and the sink, the same in every try.
-        access: as in `publish_to_table`.
+        access: as in `TableSink.publish`.
         on_step: see `TableSink.publish`.
 
     Raises:

@@ -14,7 +14,6 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.publish.publication import publish
-from airflow_abs.exchange.publish.sinks import publish_sink
 from airflow_abs.exchange.records.deciding import decide_and_store, list_sources
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifests, write_manifest
 from airflow_abs.exchange.records.plan import (
@@ -39,6 +38,8 @@ from airflow_abs.exchange.storage.whole_files import (
     write_atomic,
     write_json,
 )
+from airflow_abs.tables.access import TableAccess
+from airflow_abs.tables.publishing.publication import publish_sink
 from tests.exchange.publish.commits import stage
 from tests.recorded_runs import OPTIONS
 from tests.s3_server import S3Server
@@ -204,9 +205,10 @@ def test_the_airflow_side_of_a_run_works_on_s3(s3: S3Server, s3_root: UPath, fol
     stored = read_json(folder.decision_path("orders"))
     assert stored["files"]["orders.source"][0] == [f"s3a://{bucket}/lake/orders/ds=1/part-0.parquet", 900]
     run("total", step("total.sink"), {"orders": reports})
-    published = publish_sink(folder, "total", sink, open_path)
+    access = TableAccess(lambda conn_id: {}, open_path)
+    published = publish_sink(folder, "total", sink, access, ())
     assert (published["files"], published["rows"], published["changed"]) == (1, 1, True)
-    assert not publish_sink(folder, "total", sink, open_path)["changed"]
+    assert not publish_sink(folder, "total", sink, access, ())["changed"]
     assert len(visible_names(open_path(sink.files.path))) == 1
     assert opened[0] == f"s3://{bucket}/lake/orders"
     assert [region.committed for region in read_run(folder).regions] == [4, 1]

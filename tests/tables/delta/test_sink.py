@@ -23,7 +23,6 @@ from pyspark.sql.functions import expr
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable, Files
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish.sinks import publish_region
 from airflow_abs.hooks.catalogs import table_access
 from airflow_abs.tables.errors import TableError
 from airflow_abs.testing.job_run import JobRun
@@ -105,7 +104,7 @@ def publish(connect_server: ConnectEndpoint, table: Path, tmp_path: Path) -> Pub
         spread = planned.at_parallelism(f"{run}-{parallelism}", parallelism)
         assert asyncio.run(spread.run_regions()) == {}
         (region,) = spread.plan.regions
-        (done,) = publish_region(spread.folder, spread.plan, region.name, Path, spread.to_table).values()
+        (done,) = spread.publish(region.name).values()
         return done
 
     return publish

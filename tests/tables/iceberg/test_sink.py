@@ -34,7 +34,6 @@ from pyspark.sql.functions import expr
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, IcebergTable
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish.sinks import publish_region
 from airflow_abs.hooks.catalogs import table_access
 from airflow_abs.tables.declared import find_targets
 from airflow_abs.tables.errors import TableError
@@ -122,7 +121,7 @@ def publish(
         spread = planned.at_parallelism(f"{run}-{parallelism}", parallelism)
         assert asyncio.run(spread.run_regions()) == {}
         (region,) = spread.plan.regions
-        return list(publish_region(spread.folder, spread.plan, region.name, Path, spread.to_table).values())
+        return list(spread.publish(region.name).values())
 
     return publish
 
