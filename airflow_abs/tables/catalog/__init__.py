@@ -1,1 +1,4 @@
-"""Tables of Spark's own catalog, be it a Hive metastore or another: found, read and published to by its SQL."""
+"""Tables of Spark's own catalog, such as a Hive metastore's: found, read and published to by its SQL.
+
+The session comes from `TableAccess`; nothing here imports Spark.
+"""

@@ -1,1 +1,4 @@
-"""Delta Lake through the library deltalake: what a version holds, how Spark reads it without a jar, and a new one."""
+"""Delta Lake through deltalake: what a version holds, how Spark reads it without a jar, and a new one.
+
+Rows are read and written by Spark alone.
+"""

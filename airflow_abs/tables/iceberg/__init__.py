@@ -1,1 +1,4 @@
-"""Apache Iceberg through pyiceberg: what a snapshot holds, and how Spark reads it without a jar."""
+"""Apache Iceberg through pyiceberg: what a snapshot holds, how Spark reads it without a jar, and a new one.
+
+Rows are read and written by Spark alone.
+"""

@@ -1,1 +1,4 @@
-"""Publishing to tables: what is the same for every kind."""
+"""Publishing: every sink by its kind, and what is the same for tables of every kind.
+
+No format's library is imported.
+"""

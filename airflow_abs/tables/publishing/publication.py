@@ -81,7 +81,7 @@ def publish_sink(
     if sink.table is not None:
         return publish_staged(sink.table, staged, identity=identity, access=access)
     if sink.files is None:
-        raise ValueError(f"sink of {sink.vertex}: the plan has neither a folder nor a table for it")
+        raise ValueError(f"sink of {sink.vertex}: the plan has no folder and no table for it")
     return asdict(publish(access.open_path(sink.files.path), staged, mode=sink.files.mode, identity=identity))
 
 
