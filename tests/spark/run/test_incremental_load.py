@@ -21,10 +21,10 @@ from airflow_abs.core.incremental.position import Progress
 from airflow_abs.exchange.errors import CommitError
 from airflow_abs.exchange.incremental.position_log import read_position
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish import sinks
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.pinned import read_pinned_files
 from airflow_abs.tables.declared import take_sources
+from airflow_abs.tables.publishing import publication
 from tests.job_runner import OPTIONS, JobRun, program_of, rows
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Load:
         """The files are in the sink, and nobody has noted it."""
         run = self.plan(run_id)
         self.work(run)
-        with mock.patch.object(sinks, "end_publication", side_effect=KilledError), pytest.raises(KilledError):
+        with mock.patch.object(publication, "end_publication", side_effect=KilledError), pytest.raises(KilledError):
             run.commit()
         self.over.add(run_id)
         return run
