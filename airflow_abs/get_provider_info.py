@@ -22,7 +22,7 @@ def get_provider_info() -> dict[str, Any]:
                 "class-name": "airflow_abs.decorators.adaptive_spark_stream.adaptive_spark_stream_task",
             },
         ],
-        "extra-links": ["airflow_abs.hooks.links.AdaptivePlanLink"],
+        "extra-links": ["airflow_abs.execution.links.AdaptivePlanLink"],
         "config": {
             SECTION: {
                 "description": "Adaptive Spark jobs; every option is the default of an argument of AdaptiveSparkJob.",

@@ -20,7 +20,7 @@ CASES = {
     "airflow.sdk": SDK,
     "airflow.sdk, airflow_abs": f"{SDK}; from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files",
     "airflow.sdk, parse daily_revenue": f"{SDK}; import daily_revenue",
-    "what decide loads": f"{SDK}; import daily_revenue, airflow_abs.triggers.decide, "
+    "what decide loads": f"{SDK}; import daily_revenue, airflow_abs.execution.decide, "
     "airflow_abs.exchange.records.decisions",
     "what a subtask loads": f"{SDK}; import daily_revenue, grpc.aio, airflow_abs.spark.run.subtask; "
     "from airflow_abs.spark.connect.protocol import protos; protos()",

@@ -22,10 +22,10 @@ from unittest.mock import patch
 from airflow.triggers.base import TaskSuccessEvent
 
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.execution import slots
+from airflow_abs.execution.subtask import AwaitedSubtask
 from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
-from airflow_abs.triggers import slots
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
-from airflow_abs.triggers.subtask import SubtaskTrigger
 from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun
 
 SUBTASKS = 1000
@@ -80,7 +80,7 @@ async def measure(recorded: RecordedRun) -> list[dict[str, int | float | str]]:
     let_in = asyncio.Event()
     began = 0
 
-    async def end(self: SubtaskTrigger) -> TaskSuccessEvent:
+    async def end(self: AwaitedSubtask) -> TaskSuccessEvent:
         nonlocal began
         began += 1
         await let_in.wait()
@@ -89,7 +89,7 @@ async def measure(recorded: RecordedRun) -> list[dict[str, int | float | str]]:
     rows = []
     meter = LagMeter()
     ticking = asyncio.create_task(meter.run())
-    with patch.object(SubtaskTrigger, "end", end):
+    with patch.object(AwaitedSubtask, "end", end):
         await asyncio.sleep(0.1)
         meter.take()
         started = Phase(meter)

@@ -53,5 +53,5 @@ def test_parsing_a_dag_loads_neither_pyspark_nor_grpc_nor_what_running_takes(
 
 
 def test_deciding_and_publishing_load_neither_pyspark_nor_grpc(airflow_environment: Any) -> None:
-    code = f"import airflow_abs.triggers.decide, airflow_abs.triggers.metrics, {', '.join(RUNNING)}"
+    code = f"import airflow_abs.execution.decide, airflow_abs.execution.metrics, {', '.join(RUNNING)}"
     assert not loaded_by(code, airflow_environment.variables) & (HEAVY - {"numpy"})

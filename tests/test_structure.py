@@ -2,7 +2,7 @@
 
 Imports are read, not run: those inside of functions count too. What only type checkers see makes no module reachable,
 but closes a circle. A module whose name stands in a string, whole or with one of its names
-(`airflow_abs.hooks.links.AdaptivePlanLink`), is loaded by that name.
+(`airflow_abs.execution.links.AdaptivePlanLink`), is loaded by that name.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The command line `airflow-abs`: arguments in, text and exit codes out. What is told is found out below."""

@@ -65,7 +65,7 @@ class CommitOperator(JobTask):
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """Called by Airflow's OpenLineage provider, if it is installed."""
-        from airflow_abs.hooks.lineage import read_lineage
+        from airflow_abs.execution.lineage import read_lineage
 
         folder = JobFolder(open_path(self.exchange), task_instance.dag_id, task_instance.run_id, self.job)
         return read_lineage(folder, self.region, self._published)

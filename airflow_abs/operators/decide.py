@@ -44,7 +44,7 @@ class DecideOperator(JobTask):
         self.table_kinds = tuple(table_kinds)
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        from airflow_abs.triggers.decide import decide
+        from airflow_abs.execution.decide import decide
 
         def read(region: str) -> list[dict[str, Any]]:
             return pull_reports(context, self.reports[region])
@@ -53,7 +53,7 @@ class DecideOperator(JobTask):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
         """A trigger ends a decision itself; a worker is woken only to raise what went wrong."""
-        from airflow_abs.triggers.subtask import error_from_json
+        from airflow_abs.execution.task_end import error_from_json
 
         raise error_from_json(event["error"])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.hooks.links import AdaptivePlanLink
+from airflow_abs.execution.links import AdaptivePlanLink
 from airflow_abs.hooks.storage import open_path
 
 if TYPE_CHECKING:

@@ -91,8 +91,8 @@ class ReleaseOperator(JobTask):
         from airflow_abs.exchange.records.job_history import remember_run
         from airflow_abs.exchange.runs.past_run import past_run
         from airflow_abs.exchange.runs.run_reading import read_run
+        from airflow_abs.execution.metrics import emit_run
         from airflow_abs.spark.errors import would_happen_again
-        from airflow_abs.triggers.metrics import emit_run
 
         try:
             run = read_run(self.folder(context))

@@ -79,10 +79,10 @@ _PYSPARK = "PySparkException"
 _SERVER_LOST = frozenset(
     {"SparkConnectGrpcException", "RetriesExceeded", "_InactiveRpcError", "_MultiThreadedRendezvous"}
 )
-_HEAD_DELAY = timedelta(seconds=5)
+_SOON = timedelta(seconds=5)
 
 
-class HeadPolicy(RetryPolicy):
+class TransientErrorPolicy(RetryPolicy):
     """For plan, decide, commit and release: soon again where the network or the storage failed, never for a mistake.
 
     What neither says of itself whether it may pass nor is a mistake (an error of a storage client, of the system) is
@@ -95,7 +95,7 @@ class HeadPolicy(RetryPolicy):
         name = type(exception).__name__
         match getattr(exception, "restartable", True if name in _SERVER_LOST else None):
             case True:
-                return RetryDecision.retry(_HEAD_DELAY, f"{name} may pass")
+                return RetryDecision.retry(_SOON, f"{name} may pass")
             case None if not _is_mistake(exception):
                 return RetryDecision.default()
         return RetryDecision.fail(f"{name} would happen again")

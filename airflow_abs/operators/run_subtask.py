@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_abs.core.graph.job_graph import Region
+from airflow_abs.execution.subtask import SubtaskRun
+from airflow_abs.execution.task_end import error_from_json
+from airflow_abs.execution.time_limit import TimeIsUpError, run_within
 from airflow_abs.operators.job_task import JobTask
-from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger, error_from_json
-from airflow_abs.triggers.time_limit import TimeIsUpError, run_within
+from airflow_abs.triggers.subtask import SubtaskTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

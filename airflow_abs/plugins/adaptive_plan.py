@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from airflow_abs.hooks.links import PLAN_ROUTE, AdaptivePlanLink
+from airflow_abs.execution.links import PLAN_ROUTE, AdaptivePlanLink
 
 URL_PREFIX = "/adaptive_spark"
 

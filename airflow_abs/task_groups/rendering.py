@@ -159,9 +159,9 @@ class _Rendering:
         }
 
     @property
-    def head(self) -> dict[str, Any]:
+    def unmapped(self) -> dict[str, Any]:
         """Arguments of the tasks that are not subtasks."""
-        return self.common | self.arguments.of_head()
+        return self.common | self.arguments.of_unmapped()
 
     def add_plan(self, vertices: Sequence[DeclaredVertex], options: Mapping[str, Any]) -> None:
         self.plan = PlanOperator(
@@ -170,7 +170,7 @@ class _Rendering:
             vertices=[vertex.to_json() for vertex in vertices],
             transforms={vertex.name: self.declared[vertex.name].transform for vertex in vertices},
             options=options,
-            **self.head,
+            **self.unmapped,
         )
         self.others.append(self.plan)
 
@@ -185,7 +185,7 @@ class _Rendering:
                 reports={other.name: self.run[other.name].task_id for other in self.graph.regions_before(region)},
                 admission=self.arguments.admission(arguments),
                 table_kinds=self.arguments.table_kinds("source"),
-                **self.head,
+                **self.unmapped,
             )
             if self.settings.start_from_trigger:
                 decide_from_trigger(decide)
@@ -224,8 +224,8 @@ class _Rendering:
     def add_server(self, server: Ephemeral) -> None:
         """Every task that talks to Spark comes directly after the setup: Airflow then clears that with it, and the task
         waits for it."""
-        start = StartServerOperator(task_id="start_server", server=server, **self.head)
-        stop = StopServerOperator(task_id="stop_server", server=server, **self.head)
+        start = StartServerOperator(task_id="start_server", server=server, **self.unmapped)
+        stop = StopServerOperator(task_id="stop_server", server=server, **self.unmapped)
         commits = [commit for commit in self.commit.values() if CATALOG in commit.table_kinds]
         start >> [self.plan, *self.run.values(), *commits]
         self.others >> stop.as_teardown(setups=start)
@@ -234,7 +234,7 @@ class _Rendering:
     def add_release(self) -> None:
         """Not a teardown of `start_server`: it comes also when that has failed, and ends what is left of it then."""
         task_ids = [task.task_id for task in self.others if not task.is_teardown]
-        release = ReleaseOperator(task_id="release", task_ids=task_ids, server=self.server, **self.head)
+        release = ReleaseOperator(task_id="release", task_ids=task_ids, server=self.server, **self.unmapped)
         self.others >> release.as_teardown()
 
     def _add_commit(self, region: Region, run: Any) -> None:
@@ -247,7 +247,7 @@ class _Rendering:
             "outlets": outlets,
             "inlets": inlets,
             "table_kinds": self.arguments.table_kinds("sink"),
-            **self.head,
+            **self.unmapped,
         }
         commit = CommitOperator(task_id="commit", region=region.name, **arguments)
         run >> commit

@@ -14,14 +14,14 @@ from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.core.slots.admission import Admission
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
-from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy
+from airflow_abs.operators.restart_policy import RestartPolicy, TransientErrorPolicy
 from airflow_abs.restart_strategy import RestartStrategy
 from airflow_abs.settings import JobSettings
 from airflow_abs.tables.kinds import FILES, kind_of
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments
 
-_HEAD_RETRIES = 3
+_UNMAPPED_RETRIES = 3
 _RETRY_DELAY = timedelta(seconds=10)
 """After the end of a worker that no retry policy saw."""
 
@@ -38,10 +38,10 @@ class TaskArguments:
     declared: Mapping[str, AdaptiveSparkOperator]
     restart_strategy: RestartStrategy
 
-    def of_head(self) -> dict[str, Any]:
+    def of_unmapped(self) -> dict[str, Any]:
         """Of the tasks that are not subtasks: a worker that is killed must not fail the run."""
         given = self.with_defaults({})
-        defaults = {"retries": _HEAD_RETRIES, "retry_delay": _RETRY_DELAY, "retry_policy": HeadPolicy()}
+        defaults = {"retries": _UNMAPPED_RETRIES, "retry_delay": _RETRY_DELAY, "retry_policy": TransientErrorPolicy()}
         # Bytes and ranges travel as XComs, whatever `default_args` say.
         return {"do_xcom_push": True, **{key: value for key, value in defaults.items() if key not in given}}
 

@@ -155,7 +155,18 @@ def test_no_link_of_a_page_leads_nowhere(page: Path) -> None:
 
 
 def test_every_file_that_a_page_names_exists() -> None:
-    folders = ("core", "exchange", "spark", "operators", "triggers", "hooks", "task_groups", "plugins", "cli")
+    folders = (
+        "core",
+        "exchange",
+        "spark",
+        "operators",
+        "triggers",
+        "execution",
+        "hooks",
+        "task_groups",
+        "plugins",
+        "cli",
+    )
     named = {
         name
         for page in PAGES

@@ -20,7 +20,7 @@ from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.storage.whole_files import check_writable, read_json, write_json, write_atomic
 from airflow_abs.hooks.storage import open_path
-from airflow_abs.triggers.subtask import SubtaskRun
+from airflow_abs.execution.subtask import SubtaskRun
 
 _, exchange, spark, conn_id = sys.argv
 assert not {"s3fs", "botocore", "boto3", "aiohttp", "moto"} & sys.modules.keys()

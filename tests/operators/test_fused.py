@@ -10,8 +10,8 @@ from typing import Any
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.storage.whole_files import write_json
+from airflow_abs.execution.subtask import SubtaskRun
 from airflow_abs.operators.decide import DecideOperator
-from airflow_abs.triggers.subtask import SubtaskRun
 from tests.recorded_runs import OPTIONS
 
 

@@ -19,7 +19,7 @@ from airflow_abs.exchange.errors import (
 )
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.tries import TryRecord, write_try
-from airflow_abs.operators.restart_policy import HeadPolicy, RestartPolicy, decide_restart
+from airflow_abs.operators.restart_policy import RestartPolicy, TransientErrorPolicy, decide_restart
 from airflow_abs.operators.run_subtask import RunSubtaskOperator
 from airflow_abs.restart_strategy import (
     ExponentialDelayRestart,
@@ -164,7 +164,7 @@ class ClientError(Exception):
     ],
 )
 def test_the_head_of_a_job_is_tried_again_unless_it_is_a_mistake(error: Exception, action: RetryAction) -> None:
-    assert HeadPolicy().evaluate(error, 1, 3).action is action
+    assert TransientErrorPolicy().evaluate(error, 1, 3).action is action
 
 
 def test_a_strategy_is_checked_when_the_dag_is_parsed() -> None:
@@ -178,7 +178,7 @@ def test_a_strategy_is_checked_when_the_dag_is_parsed() -> None:
 
 
 def test_every_error_travels_to_the_worker_whole() -> None:
-    from airflow_abs.triggers.subtask import error_from_json, error_to_json
+    from airflow_abs.execution.task_end import error_from_json, error_to_json
 
     spark = SubtaskOutOfMemoryError("Java heap space\n  in orders[3]", error_class="X")
     assert error_from_json(error_to_json(spark)) == spark

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
+from airflow_abs.execution.task_end import error_to_json
 from airflow_abs.operators.run_subtask import RunSubtaskOperator
 from airflow_abs.spark.errors import OperationCancelledError
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
-from airflow_abs.triggers.subtask import SubtaskTrigger, error_to_json
+from airflow_abs.triggers.subtask import SubtaskTrigger
 
 
 def subtask_operator(**values: Any) -> RunSubtaskOperator:

@@ -11,16 +11,18 @@ from unittest.mock import AsyncMock
 import pytest
 from airflow.triggers.base import BaseTrigger
 
+from airflow_abs.execution.streams.stream import StreamServer, StreamTask
+from airflow_abs.execution.subtask import SubtaskRun
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import set_config
-from airflow_abs.triggers.streams.stream import StreamServer, StreamTask, StreamTrigger
-from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
+from airflow_abs.triggers.streams.stream import StreamTrigger
+from airflow_abs.triggers.subtask import SubtaskTrigger
+from tests.execution.test_subtask import RUN
 from tests.triggers.streams.test_stream import TASK
-from tests.triggers.test_taken_over import RUN
 
 TRIGGERS = [
-    pytest.param(SubtaskTrigger(**dict[str, Any](RUN)), id="subtask"),
+    pytest.param(SubtaskTrigger(**RUN), id="subtask"),
     pytest.param(StreamTrigger(**TASK), id="stream"),
 ]
 

@@ -12,18 +12,19 @@ from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
 from airflow.triggers.base import TaskSuccessEvent
 
+from airflow_abs.execution import cleared
+from airflow_abs.execution.subtask import SubtaskRun
 from airflow_abs.spark.errors import OperationCancelledError
-from airflow_abs.triggers import cleared
-from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
-from tests.triggers.conftest import Supervisor
-from tests.triggers.test_taken_over import RUN
+from airflow_abs.triggers.subtask import SubtaskTrigger
+from tests.execution.conftest import Supervisor
+from tests.execution.test_subtask import RUN
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleared, "_LOOK_SECONDS", 0.0)
     monkeypatch.setattr(cleared, "_LEAVE_SECONDS", 0.0)
-    monkeypatch.setattr("airflow_abs.triggers.subtask._SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr("airflow_abs.execution.task_end._SETTLED_SECONDS", 0.0)
 
 
 def trigger() -> SubtaskTrigger:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +10,12 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TaskSuccessEvent, TriggerEvent
 
-from airflow_abs.core.slots.admission import Admission
 from airflow_abs.exchange.errors import MissingFileError
 from airflow_abs.exchange.records.decisions import read_decision
-from airflow_abs.exchange.records.reports import read_reports
+from airflow_abs.execution.decide import describe_subtasks
 from airflow_abs.operators.decide import DecideOperator
-from airflow_abs.triggers.decide import DecideTrigger, decide, describe_subtasks
-from tests.recorded_runs import RecordedRun, revenue_run, skewed
+from airflow_abs.triggers.decide import DecideTrigger
+from tests.recorded_runs import RecordedRun, revenue_run
 
 
 @pytest.fixture
@@ -50,14 +48,6 @@ def test_it_decides_from_the_manifests_and_pushes_what_the_subtasks_are_mapped_o
     assert (place["task_id"], place["map_index"]) == ("revenue.enriched.decide", -1)
 
 
-def test_what_it_reads_is_what_a_worker_pulls(run: RecordedRun) -> None:
-    reports = read_reports(run.folder, "orders")
-    stored = run.stored["orders"]
-    assert [each["index"] for each in reports] == list(range(stored.decision.parallelism))
-    assert {(each["subtasks"], each["decision"]) for each in reports} == {(stored.decision.parallelism, stored.digest)}
-    assert sum(map(sum, (each["results"]["orders.hash"]["bytes"] for each in reports))) > 0
-
-
 def test_a_lost_manifest_reaches_a_worker_as_the_error_that_it_is(run: RecordedRun, pushed: dict[str, Any]) -> None:
     lost = run.folder.manifest_path("orders", 0)
     Path(str(lost)).unlink()
@@ -67,56 +57,3 @@ def test_a_lost_manifest_reaches_a_worker_as_the_error_that_it_is(run: RecordedR
     with pytest.raises(MissingFileError, match=r"orders\[0\]: no manifest at .*: clear orders\[0\]") as caught:
         task.execute_complete({}, event.payload)  # type: ignore[typeddict-item]
     assert caught.value.path == str(lost)
-
-
-MEBIBYTE = 2**20
-
-
-def decide_enriched(root: Path, size: int, slots: int, admission: Admission) -> list[bool]:
-    """Which of its six subtasks are to wait for a slot; its broadcast input has `size` bytes."""
-    made = revenue_run(root, sizes=lambda name, *at: size if name == "customers" else skewed(name, *at))
-    made.slots = slots
-    made.write_plan()
-    made.run("orders", "customers")
-    found = decide(made.folder, "enriched", partial(read_reports, made.folder), admission)
-    return [each["subtask"].get("queued", False) for each in found]
-
-
-@pytest.mark.parametrize(
-    ("slots", "admission", "queued"),
-    [
-        (2, Admission.QUEUE, True),
-        (6, Admission.QUEUE, False),
-        (2, Admission.BOUND, False),
-        (2, Admission.FREE, False),
-    ],
-)
-def test_subtasks_beyond_the_slots_wait_for_one_unless_something_else_bounds_them(
-    tmp_path: Path, slots: int, admission: Admission, queued: bool
-) -> None:
-    assert decide_enriched(tmp_path, 1000, slots, admission) == [queued] * 6
-
-
-def test_large_copies_that_nothing_bounds_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    decide_enriched(tmp_path, 3 * MEBIBYTE, 2, Admission.FREE)
-    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        "enriched: 6 subtasks go at once to a Spark server of 2 slots, and each holds the broadcast inputs from then "
-        "on (3.0 MiB in files, several times that in memory); give the vertex a pool of 3 slots, or leave out "
-        "deferrable=False"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("size", "slots", "admission"),
-    [
-        (3 * MEBIBYTE, 2, Admission.BOUND),
-        (3 * MEBIBYTE, 2, Admission.QUEUE),
-        (3 * MEBIBYTE, 6, Admission.FREE),
-        (1000, 2, Admission.FREE),
-    ],
-)
-def test_what_is_bound_or_small_or_has_its_slots_is_not_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, size: int, slots: int, admission: Admission
-) -> None:
-    decide_enriched(tmp_path, size, slots, admission)
-    assert not [record for record in caplog.records if record.levelname == "WARNING"]

@@ -13,18 +13,15 @@ import pytest
 from airflow.triggers.base import TaskSuccessEvent
 
 from airflow_abs.core.decide.region_decision import RegionDecision
-from airflow_abs.exchange.errors import StaleManifestError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.records.tries import TryRecord, read_try, write_try
-from airflow_abs.exchange.storage.whole_files import write_json
+from airflow_abs.execution import slots
+from airflow_abs.execution.slots import ClusterSlots
+from airflow_abs.execution.subtask import AwaitedSubtask
 from airflow_abs.spark.errors import ResourcesError
-from airflow_abs.triggers import slots
-from airflow_abs.triggers.slots import ClusterSlots
-from airflow_abs.triggers.start_subtask import StartSubtaskTrigger, look_up, record_failure
-from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
-from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun
-from tests.triggers.conftest import Supervisor
+from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
+from tests.execution.conftest import Supervisor
+from tests.recorded_runs import MadeRegion, RecordedRun
 
 START: dict[str, Any] = {
     "conn_id": "spark",
@@ -70,53 +67,6 @@ def recorded(tmp_path: Path) -> RecordedRun:
     return run
 
 
-def described(recorded: RecordedRun, index: int = 1, attempt: int = 1) -> SubtaskRun:
-    root = str(recorded.folder.root)
-    return SubtaskRun(
-        "spark", root, "dag", "run", "job", "job.orders.run", index, "orders", attempt, {"index": index}, 600.0
-    )
-
-
-def test_index_and_try_and_the_stored_decision_say_which_subtask_it_is(recorded: RecordedRun) -> None:
-    start = look_up(described(recorded))
-    stored = recorded.stored["orders"]
-    expected = {"index": 1, "subtasks": 3, "decision": stored.digest, "ready": stored.measured_at}
-    assert start.run.subtask == expected  # its wait counts from when it could have run, as if a worker had it
-    assert (start.wanted, start.record, start.needs_no_slot) == (2, None, False)
-
-
-@pytest.mark.parametrize(
-    ("state", "decision", "needs_no_slot"),
-    [("running", "", True), ("committed", "", True), ("failed", "", False), ("running", "other", False)],
-)
-def test_a_try_that_another_triggerer_began_keeps_its_slot(
-    recorded: RecordedRun, state: Any, decision: str, needs_no_slot: bool
-) -> None:
-    digest = decision or recorded.stored["orders"].digest
-    write_try(recorded.folder, "orders", 1, TryRecord(1, digest, 1, "", state, "", 5.0))
-    assert look_up(described(recorded)).needs_no_slot is needs_no_slot
-
-
-def test_a_region_that_runs_inside_another_one_today_needs_no_slot_and_no_spark(recorded: RecordedRun) -> None:
-    write_json(recorded.folder.plan_path, JobPlan("id", (), OPTIONS, 2, "4.2.0", {"orders": "by_region"}).to_json())
-    start = look_up(described(recorded, index=0))
-    assert start.needs_no_slot
-    assert asyncio.run(start.run.run())["fused_into"] == "by_region"
-
-
-def test_an_index_that_the_decision_does_not_have_is_refused(recorded: RecordedRun) -> None:
-    with pytest.raises(StaleManifestError, match="orders: the decision has 3 subtasks, and this is map index 3"):
-        look_up(described(recorded, index=3))
-
-
-def test_a_try_that_got_no_slot_counts_as_a_failure(recorded: RecordedRun) -> None:
-    start = look_up(described(recorded, attempt=2))
-    record_failure(start, "ResourcesError")
-    record = read_try(recorded.folder, "orders", 1, 2)
-    assert record is not None
-    assert (record.number, record.state, record.error) == (2, "failed", "ResourcesError")
-
-
 def test_its_arguments_are_json_and_make_the_same_trigger_again() -> None:
     path, values = StartSubtaskTrigger(**START).serialize()
     assert path == "airflow_abs.triggers.start_subtask.StartSubtaskTrigger"
@@ -140,32 +90,32 @@ async def events(trigger: StartSubtaskTrigger) -> list[Any]:
 
 
 def test_with_a_slot_it_runs_the_subtask_to_its_end(recorded: RecordedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[Any] = []
+    ran: list[AwaitedSubtask] = []
 
-    async def end(self: SubtaskTrigger) -> Any:
-        ran.append(self.serialize()[1])
+    async def end(self: AwaitedSubtask) -> Any:
+        ran.append(self)
         return TaskSuccessEvent()
 
-    monkeypatch.setattr(SubtaskTrigger, "end", end)
+    monkeypatch.setattr(AwaitedSubtask, "end", end)
     assert [type(each) for each in asyncio.run(events(started(recorded)))] == [TaskSuccessEvent]
-    assert [(each["map_index"], each["subtask"]["index"], each["deadline"]) for each in ran] == [(1, 1, None)]
-    assert ran[0]["began"] >= ran[0]["subtask"]["ready"]
+    assert [(each.run.map_index, each.run.subtask["index"], each.deadline) for each in ran] == [(1, 1, None)]
+    assert ran[0].run.began >= ran[0].run.subtask["ready"]
 
 
 def test_a_subtask_taken_over_counts_from_its_start_and_has_what_is_left_of_its_execution_timeout(
     recorded: RecordedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran: list[Any] = []
+    ran: list[AwaitedSubtask] = []
 
-    async def end(self: SubtaskTrigger) -> Any:
-        ran.append(self.serialize()[1])
+    async def end(self: AwaitedSubtask) -> Any:
+        ran.append(self)
         return TaskSuccessEvent()
 
-    monkeypatch.setattr(SubtaskTrigger, "end", end)
+    monkeypatch.setattr(AwaitedSubtask, "end", end)
     record = TryRecord(1, recorded.stored["orders"].digest, 1, "", "running", "", 5000.0)
     write_try(recorded.folder, "orders", 1, record)
     asyncio.run(events(started(recorded, execution_timeout=60.0)))
-    assert [(each["began"], each["deadline"]) for each in ran] == [(5000.0, 5060.0)]
+    assert [(each.run.began, each.deadline) for each in ran] == [(5000.0, 5060.0)]
 
 
 def test_without_a_slot_a_worker_is_woken_to_raise_the_error(recorded: RecordedRun) -> None:
@@ -180,7 +130,7 @@ def test_without_a_slot_a_worker_is_woken_to_raise_the_error(recorded: RecordedR
 def test_a_worker_that_deferred_it_is_not_woken_before_its_deferral_is_known(
     recorded: RecordedRun, monkeypatch: pytest.MonkeyPatch, deferred: bool, least: float
 ) -> None:
-    monkeypatch.setattr("airflow_abs.triggers.subtask._SETTLED_SECONDS", 0.3)
+    monkeypatch.setattr("airflow_abs.execution.task_end._SETTLED_SECONDS", 0.3)
     started_at = time.monotonic()
     (event,) = asyncio.run(events(started(recorded, slots=None, resource_timeout=0.0, deferred=deferred)))
     assert "error" in event.payload

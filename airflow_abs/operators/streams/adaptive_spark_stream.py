@@ -14,10 +14,11 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.kafka import Kafka
 from airflow_abs.exchange.sources.rate import Rate
+from airflow_abs.execution.streams.stream import StreamTask
+from airflow_abs.execution.task_end import error_from_json
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.restart_strategy import RestartStrategy, check_strategy, strategy_to_json
-from airflow_abs.triggers.streams.stream import StreamTask, StreamTrigger
-from airflow_abs.triggers.subtask import error_from_json
+from airflow_abs.triggers.streams.stream import StreamTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -1,1 +1,1 @@
-"""A stream for its whole life in the triggerer."""
+"""The trigger that has a stream for its whole life. What it does meanwhile is in `execution/streams`."""

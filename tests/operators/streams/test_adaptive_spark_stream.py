@@ -14,7 +14,7 @@ from airflow_abs import AdaptiveSparkStream, Files, IcebergTable, Kafka, Rate, R
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.decorators.adaptive_spark_stream import adaptive_spark_stream_task
 from airflow_abs.exchange.errors import CheckpointHeldError, DamagedFileError
-from airflow_abs.triggers.subtask import error_to_json
+from airflow_abs.execution.task_end import error_to_json
 
 
 def passes(clicks: Any) -> Any:

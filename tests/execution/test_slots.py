@@ -13,10 +13,10 @@ import pytest
 
 from airflow_abs.core.slots.resource_wait import WaitOptions
 from airflow_abs.core.slots.slot_pool import SlotDemand
+from airflow_abs.execution import slots
+from airflow_abs.execution.slots import ClusterSlots, SlotQueue, SlotSource, open_slots
 from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError, ResourcesError
-from airflow_abs.triggers import slots
-from airflow_abs.triggers.slots import ClusterSlots, SlotQueue, SlotSource, open_slots
 
 WAIT = WaitOptions(resource_timeout=0.5, stabilization=0.1)
 

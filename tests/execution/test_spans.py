@@ -11,9 +11,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from airflow_abs.triggers import spans
-from airflow_abs.triggers.decide import ready_since
-from airflow_abs.triggers.subtask import SubtaskRun
+from airflow_abs.execution import spans
+from airflow_abs.execution.decide import ready_since
+from airflow_abs.execution.subtask import SubtaskRun
 from tests.recorded_runs import revenue_run
 
 RUN = SubtaskRun(

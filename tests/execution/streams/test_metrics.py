@@ -10,7 +10,7 @@ import pytest
 
 from airflow_abs.core.stream_life.lag import LagFell, LagGrows
 from airflow_abs.core.stream_life.life import Batch, StateChange, StreamLife
-from airflow_abs.triggers.streams.metrics import PREFIX, StreamMetrics, configure_stats
+from airflow_abs.execution.streams.metrics import PREFIX, StreamMetrics, configure_stats
 
 Emitted = list[tuple[str, str, float]]
 DOCS = Path(__file__).parents[3] / "docs"
@@ -89,7 +89,7 @@ def test_the_process_of_triggers_gets_the_backend_that_is_configured(monkeypatch
 
 def test_the_page_lists_every_name() -> None:
     page = (DOCS / "streams.md").read_text()
-    source = (Path(__file__).parents[3] / "airflow_abs" / "triggers" / "streams" / "metrics.py").read_text()
+    source = (Path(__file__).parents[3] / "airflow_abs" / "execution" / "streams" / "metrics.py").read_text()
     names = set(re.findall(r"_(?:count|gauge)\(\"([\w.]+)\"", source)) | {"batch.seconds"}
     assert len(names) == 11
     assert [name for name in sorted(names) if f"`{PREFIX}.{name}`" not in page] == []

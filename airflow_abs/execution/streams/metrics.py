@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.triggers.metrics import PREFIX as OF_ALL
+from airflow_abs.execution.metrics import PREFIX as OF_ALL
 
 if TYPE_CHECKING:
     from airflow_abs.core.stream_life.life import Batch, StreamLife

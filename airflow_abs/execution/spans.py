@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SubtaskTry(Protocol):
-    """What a span says of one try of a subtask; `triggers/subtask.py` has one."""
+    """What a span says of one try of a subtask; `execution/subtask.py` has one."""
 
     @property
     def dag_id(self) -> str: ...

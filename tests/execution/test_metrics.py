@@ -7,7 +7,7 @@ import pytest
 
 from airflow_abs.exchange.records.recovery_claim import claim_recovery, end_claim
 from airflow_abs.exchange.runs.run_reading import read_run
-from airflow_abs.triggers.metrics import emit_decision, emit_run
+from airflow_abs.execution.metrics import emit_decision, emit_run
 from tests.recorded_runs import revenue_run
 
 Emitted = list[tuple[str, str, float, dict[str, Any]]]

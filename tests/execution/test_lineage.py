@@ -10,7 +10,7 @@ import pytest
 
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.pinned import PinnedTable
-from airflow_abs.hooks.lineage import sources_of, split_table, split_uri, version_made, written
+from airflow_abs.execution.lineage import sources_of, split_table, split_uri, version_made, written
 from airflow_abs.operators.commit import CommitOperator
 from tests.recorded_runs import revenue_run
 

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.execution_time import xcom
 
-from airflow_abs.triggers.task_end import succeed
+from airflow_abs.execution.task_end import succeed
 
 TASK = {"dag_id": "sales", "run_id": "daily-1", "task_id": "revenue.orders.run", "map_index": 3}
 SECONDS = 20.0

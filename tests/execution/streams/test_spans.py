@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from airflow_abs.core.stream_life.lag import LagGrows
 from airflow_abs.core.stream_life.life import Batch, StateChange, StreamLife
-from airflow_abs.triggers import spans
-from airflow_abs.triggers.streams.spans import PREFIX, StreamSpans
+from airflow_abs.execution import spans
+from airflow_abs.execution.streams.spans import PREFIX, StreamSpans
 
 DOCS = Path(__file__).parents[3] / "docs/streams.md"
 PLACE = {"airflow.dag_id": "clicks", "airflow.dag_run.run_id": "once", "airflow.task_id": "by_minute"}

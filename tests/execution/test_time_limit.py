@@ -10,10 +10,10 @@ from unittest.mock import AsyncMock
 import pytest
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
-from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
-from airflow_abs.triggers.time_limit import TimeIsUpError, run_within
+from airflow_abs.execution.subtask import AwaitedSubtask, SubtaskRun
+from airflow_abs.execution.time_limit import TimeIsUpError, run_within
+from tests.execution.test_subtask import RUN
 from tests.operators.test_run_subtask import subtask_operator
-from tests.triggers.test_taken_over import RUN
 
 
 async def time_out_in_the_storage() -> None:
@@ -48,7 +48,7 @@ def test_a_trigger_blames_no_limit_and_leaves_spark_alone_when_the_storage_times
     interrupted = AsyncMock()
     monkeypatch.setattr(SubtaskRun, "run", run)
     monkeypatch.setattr(SubtaskRun, "interrupt", interrupted)
-    event = asyncio.run(SubtaskTrigger(deadline=deadline, **RUN).end())
+    event = asyncio.run(AwaitedSubtask(SubtaskRun(**RUN), deadline).end())
     assert event.payload["error"]["exchange"]["type"] == "ExchangeUnreachableError"
     assert "did not answer in time (TimeoutError: " in event.payload["error"]["exchange"]["message"]
     interrupted.assert_not_awaited()
@@ -61,7 +61,7 @@ def test_a_trigger_past_its_deadline_interrupts_spark_and_says_so(monkeypatch: p
     interrupted = AsyncMock()
     monkeypatch.setattr(SubtaskRun, "run", run)
     monkeypatch.setattr(SubtaskRun, "interrupt", interrupted)
-    event = asyncio.run(SubtaskTrigger(deadline=1.0, **RUN).end())
+    event = asyncio.run(AwaitedSubtask(SubtaskRun(**RUN), 1.0).end())
     assert "ran longer than its execution_timeout" in str(event.payload["error"]["spark"])
     interrupted.assert_awaited_once()
 

@@ -14,13 +14,13 @@ from airflow.triggers.base import TaskSuccessEvent
 from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.exchange.records.manifest import read_manifest
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.execution import subtask as life
+from airflow_abs.execution.subtask import AwaitedSubtask, SubtaskRun
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.errors import OperationTakenOverError
-from airflow_abs.triggers import subtask as triggers
-from airflow_abs.triggers.subtask import SubtaskRun, SubtaskTrigger
 from tests.job_runner import plan_run, program_of
 
-RUN = {
+RUN: dict[str, Any] = {
     "conn_id": "spark",
     "exchange": "file:///x",
     "dag_id": "dag",
@@ -35,17 +35,14 @@ RUN = {
 }
 
 
-def test_a_trigger_whose_operation_another_process_awaits_stays_and_looks_again(
+def test_a_subtask_whose_operation_another_process_awaits_is_looked_at_again(
     monkeypatch: pytest.MonkeyPatch, pushed: dict[str, Any]
 ) -> None:
     answers: list[Any] = [OperationTakenOverError("taken"), OperationTakenOverError("taken"), {"index": 0}]
-    monkeypatch.setattr(triggers, "_AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(life, "_AWAY_SECONDS", 0.0)
     monkeypatch.setattr(SubtaskRun, "run", AsyncMock(side_effect=answers))
 
-    async def events() -> list[Any]:
-        return [event async for event in SubtaskTrigger(**RUN).run()]
-
-    assert [type(event) for event in asyncio.run(events())] == [TaskSuccessEvent]
+    assert type(asyncio.run(AwaitedSubtask(SubtaskRun(**RUN)).end())) is TaskSuccessEvent
     place = {"dag_id": "dag", "task_id": "job.orders.run", "run_id": "run", "map_index": 0}
     assert pushed["return_value"] == ({"index": 0}, {**place, "_mapped_length": None})
     address, where = pushed["_link_AdaptivePlanLink"]  # as a worker does
