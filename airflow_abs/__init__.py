@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-LAST_COMPLETE_DAY = "{{ macros.ds_add(data_interval_end | ds, -1) }}"
-"""Template for the last day that was over when the data interval ended; with ``@daily`` the interval's own day."""
+LAST_COMPLETE_DAY = "{{ macros.adaptive_spark.last_complete_day() }}"
+"""Template for the last day, as ``2026-01-31``, that was over when the run's data interval ended, in the time zone of
+the DAG's schedule. A run without a logical date has no interval, and fails."""
 
 _HOMES = {
     "AdaptiveSparkJob": "airflow_abs.task_groups.adaptive_spark",

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG, task
 
+from airflow_abs import LAST_COMPLETE_DAY as DAY
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, IcebergTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DATA = os.environ.get("AIRFLOW_ABS_DEMO_DATA", "/tmp/airflow_abs_demo/data")
-# The last complete day, whether Airflow gives daily runs an interval ([scheduler] create_cron_data_intervals) or not.
-DAY = "{{ macros.ds_add(data_interval_end | ds, -1) }}"
-MONTH = "{{ macros.ds_add(data_interval_end | ds, -1)[:8] }}01"
+MONTH = "{{ macros.adaptive_spark.last_complete_day()[:8] }}01"
 
 
 @task

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG, task
 
+from airflow_abs import LAST_COMPLETE_DAY as DAY
 from airflow_abs import AdaptiveSparkJob, Files
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 LAKE = os.environ.get("AIRFLOW_ABS_DEMO_DATA", "/tmp/airflow_abs_demo/data")
 MART = os.environ.get("AIRFLOW_ABS_DEMO_OUT", "/tmp/airflow_abs_demo/mart")
-# The last complete day, whether Airflow gives daily runs an interval ([scheduler] create_cron_data_intervals) or not.
-DAY = "{{ macros.ds_add(data_interval_end | ds, -1) }}"
 
 
 @task.adaptive_spark(source=Files(f"{LAKE}/orders/ds={DAY}"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_abs import LAST_COMPLETE_DAY
 from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.oracle import QUERIES, verify
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
@@ -52,7 +53,7 @@ def plans(folder: Path, airflow_environment: Any) -> dict[str, PlanOperator]:
 
 def render(value: Any, mart: Path) -> Any:
     """What Airflow's templating makes of the two expressions that the examples use."""
-    text = json.dumps(value).replace("{{ macros.ds_add(data_interval_end | ds, -1) }}", DAY.isoformat())
+    text = json.dumps(value).replace(LAST_COMPLETE_DAY, DAY.isoformat())
     return json.loads(text.replace("{{ mart }}", str(mart)))
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
+from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.execution.links import AdaptivePlanLink
 from airflow_abs.hooks.storage import open_path
 
 if TYPE_CHECKING:
+    import jinja2
     from airflow.sdk import Context
 
     from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
@@ -36,6 +38,27 @@ class JobTask(BaseOperator):
         self.job = job
         self.conn_id = conn_id
         self.ephemeral = ephemeral
+
+    def render_template_fields(self, context: Context, jinja_env: jinja2.Environment | None = None) -> None:
+        """As Airflow's.
+
+        Raises:
+            JobGraphError: a template names a variable that this run does not have; so would its next try.
+        """
+        from jinja2 import UndefinedError
+
+        try:
+            super().render_template_fields(context, jinja_env)
+        except UndefinedError as error:
+            hint = (
+                ""
+                if context.get("logical_date")
+                else (
+                    "; the run has no logical date, hence no ds, ts or data_interval_end: trigger the DAG with one, or "
+                    "give the template a value of its own, such as {{ params.day }}"
+                )
+            )
+            raise JobGraphError(f"job {self.job!r}: a template cannot be rendered: {error}{hint}") from error
 
     def folder(self, context: Context) -> JobFolder:
         run = context["dag_run"]

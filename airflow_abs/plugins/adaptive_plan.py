@@ -1,4 +1,4 @@
-"""The Airflow plugin: a tab "Adaptive plan" on every DAG run.
+"""The Airflow plugin: a tab "Adaptive plan" on every DAG run, and the macro of `LAST_COMPLETE_DAY`.
 
 Loaded by every Airflow process through the entry point `airflow.plugins`, so nothing is imported here that is not
 there anyway: the pages' application is built when the first request for it comes.
@@ -12,6 +12,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from airflow_abs.execution.links import PLAN_ROUTE, AdaptivePlanLink
+from airflow_abs.plugins.last_complete_day import last_complete_day
 
 URL_PREFIX = "/adaptive_spark"
 
@@ -55,3 +56,4 @@ class AdaptivePlanPlugin(AirflowPlugin):
         },
     ]
     operator_extra_links = [AdaptivePlanLink()]  # noqa: RUF012
+    macros = [last_complete_day]  # noqa: RUF012

@@ -73,7 +73,7 @@ def run_locally(
         inputs: rows in the place of a vertex's source, as a table or as dicts; with `Files(schema=...)` they get its
             types. Sources that are not named here are read.
         endpoint: a Spark Connect server on this host; by default the embedded one.
-        logical_date: for templates; the data interval is the day that begins with it.
+        logical_date: for templates; dates and the data interval are those of `airflow dags test` with it.
         context: further variables of templates.
 
     Raises:
@@ -81,7 +81,7 @@ def run_locally(
         ExpectationError: rows fail an expectation of a vertex.
         SparkOperationError, ExchangeError: as of a subtask or a commit.
     """
-    return _run_each(job, [parallelism], inputs, endpoint, _context(logical_date, context))[0]
+    return _run_each(job, [parallelism], inputs, endpoint, logical_date, context)[0]
 
 
 def assert_same_at_any_parallelism(
@@ -104,7 +104,7 @@ def assert_same_at_any_parallelism(
 
     if len(parallelisms) < 2:
         raise ValueError(f"parallelisms is {parallelisms!r}; expected at least two numbers to compare, such as (1, 7)")
-    first, *others = _run_each(job, parallelisms, inputs, endpoint, _context(logical_date, context))
+    first, *others = _run_each(job, parallelisms, inputs, endpoint, logical_date, context)
     for parallelism, run in zip(parallelisms[1:], others, strict=True):
         for name, vertex in run.items():
             difference = describe_difference(vertex.rows, first[name].rows)
@@ -120,11 +120,13 @@ def _run_each(
     parallelisms: Sequence[int | None],
     inputs: Mapping[str, Any] | None,
     endpoint: ConnectEndpoint | None,
-    context: Mapping[str, Any],
+    logical_date: datetime | None,
+    further: Mapping[str, Any] | None,
 ) -> list[LocalRun]:
     from airflow_abs.spark.connect.session import open_session
 
     task = _plan_task(job)
+    context = _context(task.dag, logical_date, further)
     with TemporaryDirectory(prefix="airflow-abs-") as name:
         server = endpoint or embedded_endpoint()
         with open_session(server) as session:
@@ -158,22 +160,26 @@ def embedded_endpoint() -> ConnectEndpoint:
     return ensure_embedded_server(embedded_folder())
 
 
-def _context(logical_date: datetime | None, further: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The variables of Airflow's templates that a date gives."""
-    from datetime import timedelta
+def _context(dag: Any, logical_date: datetime | None, further: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The variables of Airflow's templates that a date gives, as `DAG.test` has them."""
+    from airflow.sdk.execution_time.context import MacrosAccessor
+    from airflow.sdk.plugins_manager import integrate_macros_plugins
+    from airflow.sdk.timezone import coerce_datetime, convert_to_utc
+    from airflow.serialization.encoders import coerce_to_core_timetable
 
-    from airflow.sdk.execution_time import macros
-
-    context: dict[str, Any] = {"macros": macros, "params": {}}
+    integrate_macros_plugins()
+    context: dict[str, Any] = {"dag": dag, "macros": MacrosAccessor(), "params": {}}
     if logical_date is not None:
-        day = logical_date.strftime("%Y-%m-%d")
+        date = convert_to_utc(coerce_datetime(logical_date))
+        interval = coerce_to_core_timetable(dag.timetable).infer_manual_data_interval(run_after=date)
+        day = date.strftime("%Y-%m-%d")
         context |= {
-            "logical_date": logical_date,
-            "data_interval_start": logical_date,
-            "data_interval_end": logical_date + timedelta(days=1),
+            "logical_date": date,
+            "data_interval_start": interval.start,
+            "data_interval_end": interval.end,
             "ds": day,
             "ds_nodash": day.replace("-", ""),
-            "ts": logical_date.isoformat(),
+            "ts": date.isoformat(),
         }
     return context | dict(further or {})
 
@@ -242,11 +248,12 @@ def _sink_in(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _render(task: PlanOperator, value: Any, context: Mapping[str, Any]) -> Any:
+    from airflow.sdk.exceptions import AirflowFailException
     from jinja2 import UndefinedError
 
     try:
         return task.render_template(value, dict(context))  # type: ignore[arg-type]
-    except UndefinedError as error:
+    except (UndefinedError, AirflowFailException) as error:
         raise JobGraphError(
             f"job {task.job!r}: a template needs a variable that it does not have here ({error}); give run_locally a "
             "logical_date, or the variable in context={...}"

@@ -57,7 +57,7 @@ def run_script(monkeypatch: pytest.MonkeyPatch, connect_server: ConnectEndpoint)
 def run_job(folder: Path, server: ConnectEndpoint) -> Any:
     names: dict[str, Any] = {}
     exec(JOB.replace("/data/", f"{folder}/"), names)  # noqa: S102
-    return run_locally(names["revenue"], 3, endpoint=server, logical_date=datetime(2026, 1, 3, tzinfo=UTC))
+    return run_locally(names["revenue"], 3, endpoint=server, logical_date=datetime(2026, 1, 4, tzinfo=UTC))
 
 
 def test_the_job_gives_the_rows_of_the_script(connect_server: ConnectEndpoint, tmp_path: Path, run_script: Any) -> None:

@@ -37,8 +37,7 @@ def test_a_dag_of_the_readme_gives_the_revenue_of_each_region(
     dag_file: str, connect_server: ConnectEndpoint, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = declared_job(dag_file.replace("/tmp/revenue", str(folder)), "job", monkeypatch)
-    context = {"data_interval_end": datetime(2026, 1, 4, tzinfo=UTC)}
-    run = run_locally(job, parallelism=3, endpoint=connect_server, context=context)
+    run = run_locally(job, parallelism=3, endpoint=connect_server, logical_date=datetime(2026, 1, 4, tzinfo=UTC))
     found = run["by_region"].rows.sort_by("region").to_pylist()
     expected = duckdb.sql(f"""
         SELECT region, sum(amount) AS revenue

@@ -141,6 +141,38 @@ def test_what_is_wrong_with_the_inputs_or_the_templates_is_said(connect_server: 
         run_locally("revenue", 2)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("schedule", "zone", "has_intervals", "day"),
+    [
+        ("@daily", "UTC", False, "2026-01-02"),
+        ("@daily", "UTC", True, "2026-01-02"),
+        ("0 1 * * *", "Europe/Berlin", False, "2026-01-02"),
+        ("@daily", "America/Los_Angeles", False, "2026-01-01"),
+        (None, "UTC", False, "2026-01-02"),
+    ],
+)
+def test_the_last_complete_day_is_the_one_of_airflows_dags_test(
+    schedule: str | None, zone: str, has_intervals: bool, day: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pendulum
+    from airflow.sdk import DAG
+
+    from airflow_abs import LAST_COMPLETE_DAY
+    from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
+    from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
+    from airflow_abs.testing import local
+
+    monkeypatch.setenv("AIRFLOW__SCHEDULER__CREATE_CRON_DATA_INTERVALS", str(has_intervals))
+    start = pendulum.datetime(2025, 1, 1, tz=zone)
+    with DAG("d", schedule=schedule, start_date=start), AdaptiveSparkJob("j", exchange="/tmp/exchange") as job:
+        AdaptiveSparkOperator(task_id="orders", source=Files("/lake"))
+    plan = local._plan_task(job)
+    context = local._context(plan.dag, datetime(2026, 1, 3, tzinfo=UTC), None)
+    assert local._render(plan, LAST_COMPLETE_DAY, context) == day
+    with pytest.raises(JobGraphError, match=r"this run has no logical date.*give run_locally a logical_date"):
+        local._render(plan, LAST_COMPLETE_DAY, local._context(plan.dag, None, None))
+
+
 def test_importing_it_loads_neither_pyspark_nor_airflow(airflow_environment: Any) -> None:
     from tests.test_imports import HEAVY, loaded_by
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG, task
 
+from airflow_abs import LAST_COMPLETE_DAY as DAY
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable, Files, Table
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 LAKE = os.environ["AIRFLOW_ABS_DEMO_DATA"]
 MART = os.environ["AIRFLOW_ABS_DEMO_OUT"]
-DAY = "{{ macros.ds_add(data_interval_end | ds, -1) }}"
 SOLD, TOTALS = f"{MART}/delta/sold", f"{MART}/delta/totals"
 STATEMENTS = (
     f"CREATE DATABASE IF NOT EXISTS shop LOCATION '{MART}/shop'",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG
 
+from airflow_abs import LAST_COMPLETE_DAY as DAY
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 LAKE = os.environ.get("AIRFLOW_ABS_DEMO_DATA", "/tmp/airflow_abs_demo/data")
 MART = os.environ.get("AIRFLOW_ABS_DEMO_OUT", "/tmp/airflow_abs_demo/mart")
-DAY = "{{ macros.ds_add(data_interval_end | ds, -1) }}"
 
 
 def keep(orders: DataFrame) -> DataFrame:
