@@ -75,4 +75,5 @@ def test_loading_the_plugin_loads_nothing_of_the_page(airflow_environment: Any) 
         check=True,
         timeout=400,
     )
-    assert done.stdout.splitlines()[-1] == "['airflow_abs.plugins.adaptive_plan']"
+    loaded = ["airflow_abs.plugins.last_complete_day", "airflow_abs.plugins.adaptive_plan"]
+    assert done.stdout.splitlines()[-1] == str(loaded)
