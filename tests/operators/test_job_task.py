@@ -11,7 +11,7 @@ from airflow.sdk.definitions.retry_policy import RetryAction
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.operators.restart_policy import HeadPolicy
+from airflow_abs.operators.restart_policy import TransientErrorPolicy
 
 
 def plan_of(path: str) -> Any:
@@ -33,7 +33,7 @@ def test_a_date_that_the_run_does_not_have_is_said_once_with_what_to_pass() -> N
         "job 'j': a template cannot be rendered: 'ds' is undefined; the run has no logical date, hence no ds, ts or "
         "data_interval_end: trigger the DAG with one, or give the template a value of its own, such as {{ params.day }}"
     )
-    assert HeadPolicy().evaluate(error, 1, 3).action is RetryAction.FAIL
+    assert TransientErrorPolicy().evaluate(error, 1, 3).action is RetryAction.FAIL
 
 
 def test_another_name_that_does_not_exist_is_said_once() -> None:
