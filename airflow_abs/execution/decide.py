@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_abs.core.slots.admission import Admission, advise_bound, exceeds_slots
 from airflow_abs.core.wording import format_bytes
-from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.catalogs import table_access
 
 if TYPE_CHECKING:
     from airflow_abs.core.decide.region_decision import SubtaskAssignment
     from airflow_abs.exchange.records.decisions import StoredDecision
+    from airflow_abs.exchange.records.run_records import RunRecords
 
 log = logging.getLogger(__name__)
 
@@ -23,13 +23,13 @@ ReadReports = Callable[[str], Sequence[Mapping[str, Any]]]
 
 
 def decide(
-    folder: JobFolder, region: str, read: ReadReports, admission: Admission, table_kinds: Collection[str] = ()
+    records: RunRecords, region: str, read: ReadReports, admission: Admission, table_kinds: Collection[str] = ()
 ) -> list[dict[str, Any]]:
     """Decide, store and tell; the keyword arguments of each mapped subtask, always at least one: an empty list would
     skip everything below and still end green.
 
     Args:
-        folder: of the job's run.
+        records: of the run.
         region: its name.
         read: for the reports of its producers.
         admission: of its subtasks.
@@ -40,24 +40,23 @@ def decide(
             expected.
     """
     from airflow_abs.exchange.records.deciding import decide_and_store
-    from airflow_abs.exchange.records.plan import read_plan
     from airflow_abs.exchange.results.audit import check_region
     from airflow_abs.execution.metrics import emit_decision
     from airflow_abs.execution.spans import decide_span, describe_decided
     from airflow_abs.tables.inference import SourceInference
 
-    plan = read_plan(folder)
+    plan, folder = records.plan, records.folder
     if into := plan.fused.get(region):
         log.info("%s runs inside %s today", region, into)
         return [{"subtask": _describe_fused(into)}]
     producers = dict.fromkeys(entry.region for entry in plan.region(region).inputs)
     reports = {producer: read(producer) for producer in producers}
     for producer in producers:
-        check_region(folder, plan.region(producer), is_commit=False)
+        check_region(records, producer, is_commit=False)
     ready = ready_since(reports, time.time())
     with decide_span(folder, region) as span:
-        sources = SourceInference(folder, plan, table_access(), table_kinds)
-        stored = decide_and_store(folder, plan, region, reports, sources, measured_at=ready)
+        sources = SourceInference(records, table_access(), table_kinds)
+        stored = decide_and_store(records, region, reports, sources, measured_at=ready)
         describe_decided(span, stored.decision)
     log.info("%s", stored.decision.describe())
     for line in plan.strange_sources(stored.decision):

@@ -34,23 +34,22 @@ class CommitOperator(JobTask):
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.publish.published_rows import remember_rows
-        from airflow_abs.exchange.records.plan import read_plan
+        from airflow_abs.exchange.records.run_records import RunRecords
         from airflow_abs.exchange.results.audit import check_region
         from airflow_abs.hooks.catalogs import table_access
         from airflow_abs.spark.catalog.session_catalog import open_session_catalog
         from airflow_abs.tables.publishing.publication import publish_region
 
         folder = self.folder(context)
-        job = read_plan(folder)
-        plan = job.region(self.region)
-        verdicts = check_region(folder, plan, is_commit=True)
+        records = RunRecords(folder)
+        verdicts = check_region(records, self.region, is_commit=True)
         endpoint = lambda: self.spark_hook(context).get_endpoint()  # noqa: E731
         access = table_access(partial(open_session_catalog, endpoint))
-        published: dict[str, Any] = {**publish_region(folder, job, self.region, access, self.table_kinds)}
+        published: dict[str, Any] = {**publish_region(folder, records.plan, self.region, access, self.table_kinds)}
         remember_rows(folder, verdicts)
         for verdict in verdicts:
             published.setdefault(verdict.vertex, {}).setdefault("expectations", []).append(verdict.to_json())
-        for vertex in (sink.vertex for sink in plan.sinks):
+        for vertex in (sink.vertex for sink in records.plan.region(self.region).sinks):
             sizes = published[vertex]
             self.log.info(
                 "published %s: %d files, %d rows, %d bytes", vertex, sizes["files"], sizes["rows"], sizes["bytes"]

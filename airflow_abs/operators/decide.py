@@ -44,12 +44,13 @@ class DecideOperator(JobTask):
         self.table_kinds = tuple(table_kinds)
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
+        from airflow_abs.exchange.records.run_records import RunRecords
         from airflow_abs.execution.decide import decide
 
         def read(region: str) -> list[dict[str, Any]]:
             return pull_reports(context, self.reports[region])
 
-        return decide(self.folder(context), self.region, read, self.admission, self.table_kinds)
+        return decide(RunRecords(self.folder(context)), self.region, read, self.admission, self.table_kinds)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
         """A trigger ends a decision itself; a worker is woken only to raise what went wrong."""

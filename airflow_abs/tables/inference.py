@@ -16,10 +16,10 @@ from time import monotonic
 
 from airflow_abs.core.decide.parallelism import Bounds
 from airflow_abs.core.decide.sources import size_splits
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.pruning.pruning import Producers
+from airflow_abs.exchange.pruning.pruning import Decisions
 from airflow_abs.exchange.records.deciding import list_sources
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, region_options
+from airflow_abs.exchange.records.plan import PlannedRegion, region_options
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.sources.planned_source import vertex_of
@@ -41,26 +41,24 @@ class SourceInference:
     """Lists the sources of a run's regions, and asks those that are tables; one of the `ListSources`.
 
     Args:
-        folder: of the run.
-        plan: of the run.
+        records: of the run.
         access: as in `TableSource.pin`.
         declared: the kinds of table that the DAG has.
     """
 
-    folder: JobFolder
-    plan: JobPlan
+    records: RunRecords
     access: TableAccess
     declared: Collection[str]
 
-    def __call__(self, region: PlannedRegion, wrote: Producers) -> dict[str, ListedSource]:
-        """Ask all of a region's tables at once, about the files that are left by what other regions `wrote`.
+    def __call__(self, region: PlannedRegion, before: Decisions) -> dict[str, ListedSource]:
+        """Ask all of a region's tables at once, about the files that are left by what the regions `before` wrote.
 
         Raises:
             ExchangeError: see `list_sources`.
             TableError: a table's kind is none that the DAG declares, or cannot be loaded; an answer has a file that
                 `plan` did not fix, or one twice.
         """
-        listed = list_sources(self.folder, self.access.open_path, region, wrote)
+        listed = list_sources(self.records, self.access.open_path, region, before)
         tables = {source.name: source.table for source in region.sources if source.table and source.table.declared}
         until = monotonic() + self._timeout
         asked = {name: self._ask(region, table, listed[name]) for name, table in tables.items()}
@@ -70,7 +68,7 @@ class SourceInference:
 
     def _ask(self, region: PlannedRegion, table: PinnedTable, listed: ListedSource) -> Future[Inferred]:
         check_declared(table.table, table.declared["kind"], self.declared)
-        options, interval = region_options(self.plan, region), self.plan.options.get("data_interval")
+        options, interval = region_options(self.records.plan, region), self.records.plan.options.get("data_interval")
         context = InferenceContext(
             pinned=table,
             files=listed.files,
@@ -85,7 +83,7 @@ class SourceInference:
 
     @property
     def _timeout(self) -> float:
-        return float(self.plan.options.get("inference_timeout", _TIMEOUT))
+        return float(self.records.plan.options.get("inference_timeout", _TIMEOUT))
 
     def _take(
         self, name: str, table: PinnedTable, listed: ListedSource, answer: Future[Inferred], until: float
@@ -100,7 +98,8 @@ class SourceInference:
         else:
             files = _among(table, listed.files, inferred.files)
             notes += [inferred.reason] if inferred.reason else []
-        sizes, size_from, what = size_splits([file.bytes for file in files], self.plan.usual.get(vertex_of(name)))
+        usual = self.records.plan.usual.get(vertex_of(name))
+        sizes, size_from, what = size_splits([file.bytes for file in files], usual)
         if size_from != "source":
             files = [replace(file, bytes=size) for file, size in zip(files, sizes, strict=True)]
             notes = [*(notes or ["it does not know its size"]), what]

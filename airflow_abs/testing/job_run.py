@@ -21,6 +21,7 @@ from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, read_manifests
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedStep
 from airflow_abs.exchange.records.reports import report
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.results.audit import check_region
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import write_json
@@ -84,13 +85,14 @@ class JobRun:
     def decide(self, region: str) -> StoredDecision:
         """The part of a region's `decide` task."""
         producers = {entry.region for entry in self.plan.region(region).inputs}
+        records = RunRecords(self.folder)
         for name in sorted(producers):
-            check_region(self.folder, self.plan.region(name), is_commit=False)
+            check_region(records, name, is_commit=False)
         reports = {name: self.reports[name] for name in sorted(producers)}
         tables = [source.table for each in self.plan.regions for source in each.sources if source.table is not None]
         kinds = {table.declared["kind"] for table in tables}  # planned in this process, of what the job declares
-        sources = SourceInference(self.folder, self.plan, table_access(), kinds)
-        stored = decide_and_store(self.folder, self.plan, region, reports, sources)
+        sources = SourceInference(records, table_access(), kinds)
+        stored = decide_and_store(records, region, reports, sources)
         self.decisions[region] = stored.decision
         return stored
 
@@ -139,8 +141,9 @@ class JobRun:
 
     def commit(self) -> None:
         """The part of the `commit` tasks: publish every sink."""
+        records = RunRecords(self.folder)
         for region in self.plan.regions:
-            verdicts = check_region(self.folder, region, is_commit=True)
+            verdicts = check_region(records, region.name, is_commit=True)
             self.publish(region.name)
             remember_rows(self.folder, verdicts)
             self.verdicts += verdicts

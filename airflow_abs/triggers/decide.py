@@ -55,6 +55,7 @@ class DecideTrigger(BaseTrigger):
 
     def _decide(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         from airflow_abs.exchange.records.reports import read_reports
+        from airflow_abs.exchange.records.run_records import RunRecords
 
-        folder = JobFolder(open_path(self.exchange), dag_id, run_id, self.job)
-        return decide(folder, self.region, partial(read_reports, folder), Admission.BOUND, self.table_kinds)
+        records = RunRecords(JobFolder(open_path(self.exchange), dag_id, run_id, self.job))
+        return decide(records, self.region, partial(read_reports, records), Admission.BOUND, self.table_kinds)

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_abs.core.slots.admission import Admission
 from airflow_abs.exchange.records.reports import read_reports
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.execution.decide import decide
 from tests.recorded_runs import revenue_run, skewed
 
@@ -21,7 +22,8 @@ def decide_enriched(root: Path, size: int, slots: int, admission: Admission) -> 
     made.slots = slots
     made.write_plan()
     made.run("orders", "customers")
-    found = decide(made.folder, "enriched", partial(read_reports, made.folder), admission)
+    records = RunRecords(made.folder)
+    found = decide(records, "enriched", partial(read_reports, records), admission)
     return [each["subtask"].get("queued", False) for each in found]
 
 
@@ -68,7 +70,7 @@ def test_what_is_bound_or_small_or_has_its_slots_is_not_warned_of(
 def test_what_a_triggerer_reads_is_what_a_worker_pulls(tmp_path: Path) -> None:
     run = revenue_run(tmp_path)
     run.run("orders", "customers")
-    reports = read_reports(run.folder, "orders")
+    reports = read_reports(RunRecords(run.folder), "orders")
     stored = run.stored["orders"]
     assert [each["index"] for each in reports] == list(range(stored.decision.parallelism))
     assert {(each["subtasks"], each["decision"]) for each in reports} == {(stored.decision.parallelism, stored.digest)}

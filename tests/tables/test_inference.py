@@ -17,9 +17,11 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.deciding import decide_and_store
 from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import PinnedTable, write_pinned_files
 from airflow_abs.exchange.sources.planned_source import PlannedSource
+from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.inference import SourceInference
@@ -85,8 +87,10 @@ def decide(
     usual: Mapping[str, UsualBytes] = more.pop("usual", {})
     plan = JobPlan("plan-1", (region,), {**OPTIONS, **more}, None, "4.2.0", usual=usual)
     write_pinned_files(run, "sold", "sold", files)
-    sources = SourceInference(run, plan, TableAccess(lambda conn_id: {}, Path), declared)
-    stored = decide_and_store(run, plan, "sold", {}, sources)
+    write_json(run.plan_path, plan.to_json())
+    records = RunRecords(run)
+    sources = SourceInference(records, TableAccess(lambda conn_id: {}, Path), declared)
+    stored = decide_and_store(records, "sold", {}, sources)
     assert read_decision(run, "sold") == stored
     assert plan.strange_sources(stored.decision) == ()
     return stored.decision

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from airflow_abs.core.pruning.value_ranges import Span, ValueRanges
 from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.exchange.errors import ExchangeUnreachableError, StoredFileError
-from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.pruning.column_values import read_column_values
-from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.records.plan import PlannedRegion
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.sources.partitions import span_in_folders
-from airflow_abs.exchange.sources.pinned import read_pinned_spans
 from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
 from airflow_abs.exchange.sources.pruned_by import PrunedBy, pruning_kind
 from airflow_abs.exchange.sources.splits import ListedSource
@@ -28,16 +26,13 @@ from airflow_abs.exchange.sources.splits import ListedSource
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Producers:
-    """Of a region's inputs: by producer region how many subtasks it had, and the digest of the decision of them."""
-
-    folder: JobFolder
-    subtasks: Mapping[str, int]
-    decisions: Mapping[str, str]
+Decisions = Mapping[str, str]
+"""By region before one, the digest of the decision under which its subtasks wrote."""
 
 
-def prune_source(region: PlannedRegion, source: PlannedSource, listed: ListedSource, wrote: Producers) -> ListedSource:
+def prune_source(
+    records: RunRecords, region: PlannedRegion, source: PlannedSource, listed: ListedSource, before: Decisions
+) -> ListedSource:
     """The files of a source that may hold a row with values of all columns that it is pruned by.
 
     Where the values cannot be read (a file of theirs was lost; the subtasks will bring it back), nothing is left out.
@@ -46,7 +41,7 @@ def prune_source(region: PlannedRegion, source: PlannedSource, listed: ListedSou
         return listed
     by = " and ".join(str(each.values) for each in source.pruned_by)
     try:
-        values = {each.column: _read(region, each, wrote) for each in source.pruned_by}
+        values = {each.column: _read(records, region, each, before) for each in source.pruned_by}
     except (StoredFileError, ExchangeUnreachableError) as error:
         log.warning("source %s is not pruned by %s: %s", source.name, by, error)
         return replace(listed, note=f"not pruned by {by}, whose values cannot be read now")
@@ -54,7 +49,7 @@ def prune_source(region: PlannedRegion, source: PlannedSource, listed: ListedSou
         log.info("source %s: %s of %s", source.name, _describe(values[each.column]), each.values)
     kept = list(range(len(listed.files)))
     for column, ranges in values.items():
-        may_hold = ranges.may_hold(_spans(wrote.folder, region.name, source, listed, column))
+        may_hold = ranges.may_hold(_spans(records, region.name, source, listed, column))
         kept = [number for number in kept if may_hold[number]]
     files = [listed.files[number] for number in kept]
     size, whole = (sum(file.bytes for file in each) for each in (files, listed.files))
@@ -67,20 +62,18 @@ def prune_source(region: PlannedRegion, source: PlannedSource, listed: ListedSou
     return replace(listed, files=files, note=note, values=found)
 
 
-def _read(region: PlannedRegion, by: PrunedBy, wrote: Producers) -> ValueRanges:
+def _read(records: RunRecords, region: PlannedRegion, by: PrunedBy, before: Decisions) -> ValueRanges:
     entry = next(each for each in region.inputs if each.name == by.input)
-    manifests = read_manifests(
-        wrote.folder, entry.region, wrote.subtasks[entry.region], decision=wrote.decisions[entry.region]
-    )
-    return read_column_values(wrote.folder, manifests, entry.result, by.values.column)
+    manifests = records.manifests(entry.region, decision=before[entry.region])
+    return read_column_values(records.folder, manifests, entry.result, by.values.column)
 
 
 def _spans(
-    folder: JobFolder, region: str, source: PlannedSource, listed: ListedSource, column: str
+    records: RunRecords, region: str, source: PlannedSource, listed: ListedSource, column: str
 ) -> Sequence[Span | None]:
     """What is known of a column in each file: of tables `plan` has asked, of files their folders say it."""
     if source.files is None:
-        return read_pinned_spans(folder, region, vertex_of(source.name)).get(column, [None] * len(listed.files))
+        return records.pinned(region, vertex_of(source.name)).spans.get(column, [None] * len(listed.files))
     kind = pruning_kind(source.type_of(column)) or ""
     return [span_in_folders(source.files, file.path, column, kind) for file in listed.files]
 

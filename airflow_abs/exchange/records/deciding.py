@@ -7,13 +7,12 @@ from typing import Any
 
 from airflow_abs.core.decide.region_decision import decide_region
 from airflow_abs.exchange.errors import ExchangeError
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.pruning.pruning import Producers, prune_source
+from airflow_abs.exchange.pruning.pruning import Decisions, prune_source
 from airflow_abs.exchange.records.decisions import StoredDecision, blocking_input
 from airflow_abs.exchange.records.manifest_index import write_index
-from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, region_options
+from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion, region_options
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.records.slices import cut_slices, write_slices
-from airflow_abs.exchange.sources.pinned import read_pinned_files
 from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
 from airflow_abs.exchange.sources.splits import ListedSource, leave_out, list_source
 from airflow_abs.exchange.storage.locations import ExchangePath
@@ -22,13 +21,12 @@ from airflow_abs.exchange.storage.whole_files import write_json
 SubtaskReport = Mapping[str, Any]
 """What a subtask pushes as XCom: its index, and for each result the bytes per subpartition (per file for rescale)."""
 
-ListSources = Callable[[PlannedRegion, Producers], Mapping[str, ListedSource]]
+ListSources = Callable[[PlannedRegion, Decisions], Mapping[str, ListedSource]]
 """From a region to what its sources hold today, by name: `list_sources`, or what asks tables besides."""
 
 
 def decide_and_store(
-    folder: JobFolder,
-    plan: JobPlan,
+    records: RunRecords,
     region: str,
     reports: Mapping[str, Sequence[SubtaskReport]],
     sources: ListSources,
@@ -37,8 +35,7 @@ def decide_and_store(
     """Decide one region from what its producers reported and from its sources' files, and store the decision.
 
     Args:
-        folder: of the run.
-        plan: of the run.
+        records: of the run.
         region: its name.
         reports: producer region to the reports of all its subtasks, in any order.
         sources: lists what the region reads from outside.
@@ -47,11 +44,12 @@ def decide_and_store(
     Raises:
         ExchangeError: a report is missing; a source path matches nothing.
     """
+    plan, folder = records.plan, records.folder
     planned = plan.region(region)
     ordered = {name: _in_order(region, name, found) for name, found in reports.items()}
     producers = {name: len(found) for name, found in ordered.items()}
     decisions = {name: _one_decision(region, name, found) for name, found in ordered.items()}
-    listed = sources(planned, Producers(folder, producers, decisions))
+    listed = sources(planned, decisions)
     inputs = [blocking_input(entry, _bytes_by_partition(entry, ordered[entry.region])) for entry in planned.inputs]
     decision = decide_region(
         region,
@@ -82,36 +80,36 @@ def decide_and_store(
         guessed={name: each.size_from for name, each in listed.items() if each.size_from != "source"},
         pruning={name: each.values for name, each in listed.items() if each.values},
     )
-    write_index(folder, region, stored.producers)
+    write_index(records, region, stored.producers)
     write_slices(folder, region, cut_slices(stored))
     write_json(folder.decision_path(region), stored.to_json())
     return stored
 
 
 def list_sources(
-    folder: JobFolder, open_path: Callable[[str], ExchangePath], region: PlannedRegion, wrote: Producers
+    records: RunRecords, open_path: Callable[[str], ExchangePath], region: PlannedRegion, before: Decisions
 ) -> dict[str, ListedSource]:
     """What a region's sources hold, by name: files as they are now, of tables what `plan` has fixed; without what the
-    values leave out that other regions `wrote`.
+    values leave out that the regions `before` wrote.
 
     Raises:
         ExchangeError: see `list_source`.
     """
     return {
-        source.name: prune_source(region, source, _list(folder, region.name, source, open_path), wrote)
+        source.name: prune_source(records, region, source, _list(records, region.name, source, open_path), before)
         for source in region.sources
     }
 
 
 def _list(
-    folder: JobFolder, region: str, source: PlannedSource, open_path: Callable[[str], ExchangePath]
+    records: RunRecords, region: str, source: PlannedSource, open_path: Callable[[str], ExchangePath]
 ) -> ListedSource:
     """The files as they are now; of a table those of the version that `plan` fixed, of an incremental source those that
     it took."""
     if source.files is None:
-        return ListedSource(read_pinned_files(folder, region, vertex_of(source.name)))
+        return ListedSource(records.pinned(region, vertex_of(source.name)).files)
     if source.taken is not None:
-        return leave_out(source.files, source.left_out, read_pinned_files(folder, region, vertex_of(source.name)))
+        return leave_out(source.files, source.left_out, records.pinned(region, vertex_of(source.name)).files)
     return list_source(source.files, source.left_out, open_path)
 
 

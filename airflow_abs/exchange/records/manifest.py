@@ -14,6 +14,8 @@ from airflow_abs.core.expect.verdicts import Tally
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError
 from airflow_abs.exchange.paths import JobFolder, relative_parts
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
+from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
+from airflow_abs.exchange.storage.listings import key_of, list_below
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
 
@@ -180,6 +182,22 @@ def read_manifests(job: JobFolder, region: str, count: int, *, decision: str | N
     near = job.located()
     with ThreadPoolExecutor(min(_READ_THREADS, count), thread_name_prefix="read-manifest") as pool:
         return list(pool.map(lambda index: read_manifest(near, region, index, decision=decision), range(count)))
+
+
+def list_tags(job: JobFolder, region: str, count: int) -> dict[int, str]:
+    """What an object store says of the content of the manifests of subtasks 0..count-1; one listing. Those that are
+    not there, or of a storage that says nothing, are left out.
+
+    Raises:
+        ExchangeUnreachableError: the storage does not answer.
+    """
+    place = locate(job.region_path(region))
+    try:
+        tags = {path: each.etag for path, each in list_below(place).items() if each.etag}
+    except storage_errors() as error:
+        raise_unlisted(place, error)
+    keys = {index: key_of(locate(job.manifest_path(region, index))) for index in range(count)}
+    return {index: tags[key] for index, key in keys.items() if key in tags}
 
 
 def bytes_by_subpartition(results: ResultManifest | Iterable[ResultManifest]) -> list[int]:

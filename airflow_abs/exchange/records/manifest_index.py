@@ -8,20 +8,16 @@ since is seen. Local files have no such tag, and are read one by one: they are n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.manifest import Manifest, read_manifests
+from airflow_abs.exchange.records.manifest import Manifest, list_tags
 from airflow_abs.exchange.records.reading import as_record
-from airflow_abs.exchange.storage.client_errors import raise_unlisted, storage_errors
-from airflow_abs.exchange.storage.listings import key_of, list_below
+from airflow_abs.exchange.records.run_records import FEW, RunRecords
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
-
-FEW = 4
-"""So many manifests are read one by one: less is asked for than by a listing of everything in their region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +40,31 @@ class ManifestIndex:
         """
         if len(wanted) <= FEW or region not in self.producers:
             return {}
-        tags = _tags(folder, region)
         known = self.producers[region]
+        tags = list_tags(folder, region, len(known))
         return {
             index: known[index].manifest
             for index in wanted
-            if index < len(known) and tags.get(_key(folder, region, index)) == known[index].etag
+            if index < len(known) and tags.get(index) == known[index].etag
         }
 
 
-def write_index(folder: JobFolder, region: str, producers: Mapping[str, int]) -> None:
-    """Gather the manifests of a region's producers, which have so many subtasks, if that spares anything.
+def write_index(records: RunRecords, region: str, producers: Iterable[str]) -> None:
+    """Gather the manifests of a region's producers, if that spares anything.
 
     Raises:
         ExchangeError: a manifest is missing or damaged; the storage does not answer.
     """
+    folder = records.folder
     if locate(folder.path).is_local:
         return
     found: dict[str, list[dict[str, object]]] = {}
-    for name, count in producers.items():
-        tags = _tags(folder, name) if count > FEW else {}  # before they are read: what changes since has another
-        keys = [_key(folder, name, index) for index in range(count)]
-        if all(key in tags for key in keys):
-            manifests = read_manifests(folder, name, count)
-            found[name] = [
-                {"etag": tags[key], "manifest": each.to_json()} for key, each in zip(keys, manifests, strict=True)
-            ]
+    for name in producers:
+        if records.subtasks(name) <= FEW:
+            continue
+        manifests, tags = records.manifests(name), records.tags(name)
+        if len(tags) == len(manifests):
+            found[name] = [{"etag": tags[each.index], "manifest": each.to_json()} for each in manifests]
     if found:
         write_json(folder.index_path(region), {"producers": found})
 
@@ -81,15 +76,3 @@ def read_index(folder: JobFolder, region: str) -> ManifestIndex:
         return as_record(read_json(path), ManifestIndex, where=str(locate(path)))
     except (MissingFileError, DamagedFileError):
         return ManifestIndex()
-
-
-def _tags(folder: JobFolder, region: str) -> dict[str, str]:
-    place = locate(folder.region_path(region))
-    try:
-        return {path: each.etag for path, each in list_below(place).items() if each.etag}
-    except storage_errors() as error:
-        raise_unlisted(place, error)
-
-
-def _key(folder: JobFolder, region: str, index: int) -> str:
-    return key_of(locate(folder.manifest_path(region, index)))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.decisions import read_decision_and_digest
 from airflow_abs.exchange.records.manifest import (
     Manifest,
     ResultManifest,
     bytes_by_file,
     bytes_by_subpartition,
-    read_manifests,
 )
+from airflow_abs.exchange.records.run_records import RunRecords
 
 
 def report(manifest: Manifest, subtasks: int) -> dict[str, Any]:
@@ -21,15 +19,13 @@ def report(manifest: Manifest, subtasks: int) -> dict[str, Any]:
     return {**_measured(manifest, subtasks), "ended": round(time.time(), 3)}
 
 
-def read_reports(folder: JobFolder, region: str) -> list[dict[str, Any]]:
+def read_reports(records: RunRecords, region: str) -> list[dict[str, Any]]:
     """The same, from the exchange, for who cannot pull XComs of mapped tasks at once (a trigger); not when they ended.
 
     Raises:
         ExchangeError: decision or a manifest are missing, damaged, or of different decisions.
     """
-    stored, digest = read_decision_and_digest(folder, region)
-    count = stored.decision.parallelism
-    return [_measured(manifest, count) for manifest in read_manifests(folder, region, count, decision=digest)]
+    return [_measured(manifest, records.subtasks(region)) for manifest in records.manifests(region)]
 
 
 def _measured(manifest: Manifest, subtasks: int) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from airflow_abs.core.expect.verdicts import Tally, Verdict, add_up
 from airflow_abs.exchange.errors import DamagedFileError, ExpectationError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.published_rows import rows_before
-from airflow_abs.exchange.records.decisions import read_decision_and_digest
-from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, read_manifests
+from airflow_abs.exchange.records.manifest import Manifest, ResultManifest
 from airflow_abs.exchange.records.plan import PlannedRegion
+from airflow_abs.exchange.records.run_records import RunRecords
 
 log = logging.getLogger(__name__)
 
@@ -49,31 +49,30 @@ def find_verdicts(
     return found
 
 
-def check_region(folder: JobFolder, region: PlannedRegion, *, is_commit: bool) -> list[Verdict]:
+def check_region(records: RunRecords, name: str, *, is_commit: bool) -> list[Verdict]:
     """The verdicts on a region all of whose subtasks have committed; they are logged.
 
     Args:
-        folder: of the job.
-        region: as planned.
+        records: of the run.
+        name: of the region.
         is_commit: whether what it has is about to be published; only then row counts are compared.
 
     Raises:
         ExpectationError: one is not met, and its `on_failure` is ``fail``.
         ExchangeError: decision or a manifest cannot be read.
     """
+    region = records.plan.region(name)
     if not any(step.expectations for step in region.steps):
         return []
-    stored, digest = read_decision_and_digest(folder, region.name)
-    manifests = read_manifests(folder, region.name, stored.decision.parallelism, decision=digest)
-    verdicts = find_verdicts(folder, region, manifests, row_counts=is_commit)
+    verdicts = find_verdicts(records.folder, region, records.manifests(name), row_counts=is_commit)
     for verdict in verdicts:
         log.log(logging.INFO if verdict.holds else logging.WARNING, "%s", verdict)
     if stopping := [verdict for verdict in verdicts if verdict.stops]:
-        raise ExpectationError(_describe(region.name, stopping))
+        raise ExpectationError(_describe(stopping))
     return verdicts
 
 
-def _describe(region: str, verdicts: Sequence[Verdict]) -> str:
+def _describe(verdicts: Sequence[Verdict]) -> str:
     first = verdicts[0]
     told = "; ".join(f"{each.expectation.name!r} ({each.expectation.what}): {each.found}" for each in verdicts)
     return (

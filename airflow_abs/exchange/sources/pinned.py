@@ -75,6 +75,14 @@ class PinnedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class PinnedFiles:
+    """Its files, in order, and by column that it is pruned by what is known of that in each of them."""
+
+    files: list[SourceFile]
+    spans: Mapping[str, list[Span | None]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Record:
     files: list[tuple[str, int]]
     constants: list[tuple[str | None, ...]] = field(default_factory=list)
@@ -101,22 +109,12 @@ def write_pinned_files(
     write_json(folder.pinned_path(region, vertex), record)
 
 
-def read_pinned_files(folder: JobFolder, region: str, vertex: str) -> list[SourceFile]:
-    """Read it back, in order.
+def read_pinned(folder: JobFolder, region: str, vertex: str) -> PinnedFiles:
+    """Read it back.
 
     Raises:
         MissingFileError, DamagedFileError: see `read_json`.
     """
-    found = _read(folder, region, vertex)
-    return with_constants(found.files, found.constants)
-
-
-def read_pinned_spans(folder: JobFolder, region: str, vertex: str) -> dict[str, list[Span | None]]:
-    """Read back what is known of columns in each file; errors as `read_pinned_files`."""
-    return _read(folder, region, vertex).spans
-
-
-def _read(folder: JobFolder, region: str, vertex: str) -> _Record:
     path = folder.pinned_path(region, vertex)
     try:
         found = msgspec.convert(read_json(path), _Record)
@@ -131,7 +129,7 @@ def _read(folder: JobFolder, region: str, vertex: str) -> _Record:
     for column, spans in found.spans.items():
         if len(spans) != len(found.files):
             refuse(str(locate(path)), f"it has spans of {column!r} in {len(spans)} files, expected {len(found.files)}")
-    return found
+    return PinnedFiles(with_constants(found.files, found.constants), found.spans)
 
 
 def with_constants(files: Sequence[tuple[str, int]], constants: Sequence[tuple[str | None, ...]]) -> list[SourceFile]:

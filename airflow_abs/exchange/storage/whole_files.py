@@ -85,7 +85,10 @@ def read_bytes(path: ExchangePath) -> bytes:
         MissingFileError: there is no such file.
         ExchangeUnreachableError: it cannot be read.
     """
-    location = locate(path)
+    return _read(locate(path))
+
+
+def _read(location: Location) -> bytes:
     try:
         if not location.is_local:
             return location.read_whole()
@@ -117,7 +120,7 @@ def read_json(path: ExchangePath, *, version: int = 1) -> dict[str, Any]:
         ExchangeUnreachableError: it cannot be read.
     """
     location = locate(path)
-    return decode_json(read_bytes(location), where=str(location), version=version)
+    return decode_json(_read(location), where=str(location), version=version)
 
 
 def encode_json(payload: Mapping[str, Any], *, version: int = 1) -> bytes:

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError, StoredFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, read_manifest
-from airflow_abs.exchange.records.manifest_index import FEW, ManifestIndex, read_index
+from airflow_abs.exchange.records.manifest_index import ManifestIndex, read_index
+from airflow_abs.exchange.records.run_records import FEW
 from airflow_abs.exchange.results.lost_files import GONE, find_lost_files
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec

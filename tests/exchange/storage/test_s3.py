@@ -24,6 +24,7 @@ from airflow_abs.exchange.records.plan import (
     PlannedStep,
 )
 from airflow_abs.exchange.records.recovery_claim import claim_recovery, list_claims
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.results.measuring import measure_result
 from airflow_abs.exchange.runs.cleaning import release_job
 from airflow_abs.exchange.runs.run_list import list_runs
@@ -182,7 +183,8 @@ def test_the_airflow_side_of_a_run_works_on_s3(s3: S3Server, s3_root: UPath, fol
     write_json(folder.plan_path, plan.to_json())
 
     def run(region: str, result: PlannedStep, reports: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
-        stored = decide_and_store(folder, plan, region, reports, partial(list_sources, folder, open_path))
+        records = RunRecords(folder)
+        stored = decide_and_store(records, region, reports, partial(list_sources, records, open_path))
         done: list[dict[str, object]] = []
         for index in range(stored.decision.parallelism):
             path = folder.result_path(region, index, 1, result.result)

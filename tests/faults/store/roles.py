@@ -32,6 +32,7 @@ from airflow_abs.exchange.records.manifest import Manifest, read_manifest, read_
 from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, PlannedStep
 from airflow_abs.exchange.records.recovery_claim import claim_recovery, end_claim
 from airflow_abs.exchange.records.reports import read_reports
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.results.measuring import measure_result
 from airflow_abs.exchange.runs.cleaning import delete_expired, find_expired, release_job
 from airflow_abs.exchange.runs.root_marker import mark_root
@@ -152,8 +153,9 @@ class _Try:
         return plan
 
     def _decide(self, plan: JobPlan, region: str) -> StoredDecision:
-        reports = {entry.region: read_reports(self.folder, entry.region) for entry in plan.region(region).inputs}
-        return decide_and_store(self.folder, plan, region, reports, partial(list_sources, self.folder, self._open))
+        records = RunRecords(self.folder)
+        reports = {entry.region: read_reports(records, entry.region) for entry in plan.region(region).inputs}
+        return decide_and_store(records, region, reports, partial(list_sources, records, self._open))
 
     def _open(self, uri: str) -> ExchangePath:
         return self.store.path(uri.partition(f"{self.store.bucket}/")[2])

@@ -14,6 +14,7 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import DamagedFileError, ExpectationError
 from airflow_abs.exchange.records.manifest import read_manifest, write_manifest
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.results.audit import check_region
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.files import Files
@@ -189,5 +190,5 @@ def test_a_manifest_with_rows_and_without_counts_is_not_taken_for_a_good_one(
     stripped = {name: replace(result, expectations={}) for name, result in manifest.results.items()}
     write_manifest(run.folder, replace(manifest, results=stripped))
     with pytest.raises(DamagedFileError, match=r"kept\[0\]: its manifest has 300 rows and no count of the expectation"):
-        check_region(run.folder, run.plan.region("kept"), is_commit=True)
+        check_region(RunRecords(run.folder), "kept", is_commit=True)
     assert "no count of the expectation 'known'" in read_run(run.folder).region("kept").problems[0]

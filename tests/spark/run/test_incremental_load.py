@@ -22,7 +22,7 @@ from airflow_abs.exchange.errors import CommitError
 from airflow_abs.exchange.incremental.position_log import read_position
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.exchange.sources.pinned import read_pinned_files
+from airflow_abs.exchange.sources.pinned import read_pinned
 from airflow_abs.tables.declared import take_sources
 from airflow_abs.tables.publishing import publication
 from tests.job_runner import OPTIONS, JobRun, program_of, rows
@@ -90,7 +90,7 @@ class Load:
 
     def work(self, run: JobRun) -> None:
         assert asyncio.run(run.run_regions()) == {}
-        new = read_pinned_files(run.folder, "orders", "orders")
+        new = read_pinned(run.folder, "orders", "orders").files
         assert run.decisions["orders"].parallelism == max(1, len(new))  # from the new bytes, of which one each is much
 
     def run(self, run_id: str) -> None:

@@ -14,6 +14,7 @@ from airflow_abs.exchange.errors import StaleManifestError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import MANIFEST_VERSION, Manifest
 from airflow_abs.exchange.records.manifest_index import write_index
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.records.slices import cut_slices, write_slices
 from airflow_abs.exchange.results.lost_files import tail_checksum
 from airflow_abs.exchange.storage.whole_files import encode_json, write_json
@@ -41,7 +42,8 @@ def put_run(s3: S3Server, root: UPath, made: Path, producers: int, consumers: in
     s3.put(*place(run.folder.plan_path), encode_json(run.plan.to_json()))
     for index in range(producers):
         put_subtask(s3, run, index)
-    write_index(run.folder, "total", run.stored["total"].producers)
+    s3.put(*place(run.folder.decision_path("orders")), encode_json(run.stored["orders"].to_json()))
+    write_index(RunRecords(run.folder), "total", run.stored["total"].producers)
     write_slices(run.folder, "total", cut_slices(run.stored["total"]))
     s3.forget()
     return run
@@ -122,7 +124,8 @@ def test_a_producer_of_another_decision_is_refused(s3: S3Server, s3_root: UPath,
     run = put_run(s3, s3_root, tmp_path, 16, 2)
     run.manifests["orders"][3] = replace(run.manifests["orders"][3], decision="other")
     put_subtask(s3, run, 3)
-    write_index(run.folder, "total", run.stored["total"].producers)  # also where it was gathered
+    with pytest.raises(StaleManifestError, match=r"is of orders\[3\] under decision 'other'"):
+        write_index(RunRecords(run.folder), "total", run.stored["total"].producers)
     with pytest.raises(StaleManifestError, match=r"is of orders\[3\] under decision 'other'"):
         look(run, 0)
 

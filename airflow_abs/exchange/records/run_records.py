@@ -1,0 +1,78 @@
+"""The records of a run, as a task that looks at the whole run reads them: each once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.decisions import StoredDecision, read_decision_and_digest
+from airflow_abs.exchange.records.manifest import Manifest, list_tags, read_manifests
+from airflow_abs.exchange.records.plan import JobPlan, read_plan
+from airflow_abs.exchange.sources.pinned import PinnedFiles, read_pinned
+from airflow_abs.exchange.storage.locations import locate
+
+FEW = 4
+"""So many manifests are read one by one: less is asked for than by a listing of everything in their region."""
+
+
+class RunRecords:
+    """Each record is read when it is first asked for, and is then what it was: `decide` and `commit` judge and act on
+    the same content. Who waits for what others will write reads anew. For one thread.
+
+    Args:
+        folder: of the run's job.
+    """
+
+    def __init__(self, folder: JobFolder) -> None:
+        self.folder = folder
+        self._decisions: dict[str, tuple[StoredDecision, str]] = {}
+        self._manifests: dict[tuple[str, str], list[Manifest]] = {}
+        self._tags: dict[str, dict[int, str]] = {}
+        self._pinned: dict[tuple[str, str], PinnedFiles] = {}
+
+    @cached_property
+    def plan(self) -> JobPlan:
+        """Errors as `read_plan`."""
+        return read_plan(self.folder)
+
+    def subtasks(self, region: str) -> int:
+        """How many a region has, by its decision; errors as `read_decision`."""
+        return self._decision(region)[0].decision.parallelism
+
+    def manifests(self, region: str, *, decision: str | None = None) -> list[Manifest]:
+        """Those of all subtasks of a region, in order.
+
+        Args:
+            decision: the digest under which they are expected to have run; else that which is stored.
+
+        Raises:
+            ExchangeError: as `read_decision`, `read_manifests`.
+        """
+        digest = self._decision(region)[1] if decision is None else decision
+        if (region, digest) not in self._manifests:
+            count = self.subtasks(region)
+            self._tags[region] = self._list_tags(region)  # before they are read: what changes since has another
+            self._manifests[region, digest] = read_manifests(self.folder, region, count, decision=digest)
+        return self._manifests[region, digest]
+
+    def tags(self, region: str) -> dict[int, str]:
+        """What an object store says of the content of the `manifests`, by index; {} where that spares nothing."""
+        self.manifests(region)
+        return self._tags[region]
+
+    def pinned(self, region: str, vertex: str) -> PinnedFiles:
+        """What `plan` listed of a vertex' table or incremental source; errors as `read_pinned`."""
+        if (region, vertex) not in self._pinned:
+            self._pinned[region, vertex] = read_pinned(self.folder, region, vertex)
+        return self._pinned[region, vertex]
+
+    def _decision(self, region: str) -> tuple[StoredDecision, str]:
+        if region not in self._decisions:
+            self._decisions[region] = read_decision_and_digest(self.folder, region)
+        return self._decisions[region]
+
+    def _list_tags(self, region: str) -> dict[int, str]:
+        count = self.subtasks(region)
+        if count <= FEW or locate(self.folder.path).is_local:
+            return {}
+        return list_tags(self.folder, region, count)
