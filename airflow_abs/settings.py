@@ -46,6 +46,7 @@ DEFAULTS: dict[str, str] = {
     "inference_timeout": "30",
     "embedded_folder": "",
     "allow_token_commands": "False",
+    "installation": "",
 }
 """Every option of the section with its default, as Airflow stores it."""
 
@@ -72,6 +73,7 @@ DESCRIPTIONS: dict[str, str] = {
     "inference_timeout": "Seconds that a vertex's tables have to say how much there is to read, when it is decided.",
     "embedded_folder": "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
     "allow_token_commands": "Connections may name a program or a function that gives the token of their Spark server.",
+    "installation": "Names this Airflow in the tables that its jobs publish to; empty: a Variable that plan makes.",
 }
 
 

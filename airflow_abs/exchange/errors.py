@@ -14,6 +14,7 @@
     |-- ExpectationError              rows are not as the author expects: nothing that rests on them is published
     `-- CommitError                   a sink was not published; what was there before is untouched
         |-- CommitConflictError       others wrote what this publication would replace: a person decides
+        |-- SupersededError           a later plan of the same run has published: this commit is a leftover
         |-- TargetBusyError           another run is publishing to the same target right now
         `-- TargetExistsError         mode "error" and the target holds data of somebody else
 
@@ -104,6 +105,10 @@ class CommitError(ExchangeError):
 
 class CommitConflictError(CommitError):
     """Others wrote what this publication would replace unseen: a person decides, and no try does so by itself."""
+
+
+class SupersededError(CommitError):
+    """A later plan of the same run has published; what an earlier one wrote must not take its place."""
 
 
 class TargetBusyError(CommitError):

@@ -66,6 +66,7 @@ class PlanOperator(JobTask, SkipMixin):
         from airflow_abs.exchange.records.job_history import read_history
         from airflow_abs.exchange.runs.root_marker import mark_root
         from airflow_abs.hooks.catalogs import table_access
+        from airflow_abs.hooks.installation import read_installation
         from airflow_abs.hooks.storage import open_path
         from airflow_abs.spark.catalog.session_catalog import SessionCatalog
         from airflow_abs.spark.connect.session import open_session
@@ -84,7 +85,8 @@ class PlanOperator(JobTask, SkipMixin):
                 access,
                 lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context)),
             )
-            options = {**self.options, "data_interval": _data_interval(context)}
+            more = {"data_interval": _data_interval(context), "installation": read_installation()}
+            options = {**self.options, **more}
             plan = plan_job(session, folder, self.graph, programs, options, open_path, began, known)
         mark_root(folder.root)
         for region in plan.regions:

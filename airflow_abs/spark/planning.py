@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.publish.publication import check_target
 from airflow_abs.exchange.py_files import store_py_files
 from airflow_abs.exchange.records.declared_vertex import find_declared_demands
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, number_plan
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import write_pinned_files
@@ -108,6 +109,7 @@ def plan_job(
         py_files=py_files,
         vertices=tuple(each.as_recorded() for each in declared),
     )
+    plan = number_plan(folder, plan, time.time())
     write_json(folder.plan_path, plan.to_json())
     return plan
 

@@ -134,7 +134,7 @@ class DeltaTable:
         folder = TableFolder(target.table, options)
         publication = VersionPublication(
             target=target,
-            identity=run.identity,
+            publisher=run.publisher,
             digest=run.digest,
             load=partial(load_table, target.table, options),
             folder=folder,

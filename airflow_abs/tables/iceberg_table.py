@@ -136,7 +136,7 @@ class IcebergTable:
         catalog, _, name = target.table.partition(".")
         publication = SnapshotPublication(
             target=target,
-            identity=run.identity,
+            publisher=run.publisher,
             digest=run.digest,
             load=partial(load_table, name, catalog, access.connection(target.conn_id)),
             make_files=lambda table, prefix: make_data_files(table, target, run.files, prefix),

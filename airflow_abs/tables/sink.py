@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.tables.access import TableAccess
 
@@ -18,15 +19,20 @@ class RunFiles:
     """What one run has for a table.
 
     Args:
-        identity: names the run and the sink, the same in every try.
+        publisher: whose they are, the same in every try of a plan.
         digest: tells two publications of one run apart: other files, another mode. 64 hexadecimal digits.
         files: those with rows, in the exchange, of all subtasks; each is Parquet with the columns of the target's
             schema but those of `partition_by`, whose values stand in the folders of its name.
     """
 
-    identity: str
+    publisher: Publisher
     digest: str
     files: tuple[StagedFile, ...]
+
+    @property
+    def identity(self) -> str:
+        """Names the run, the same in every try of every plan of it."""
+        return self.publisher.identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ class TableSink(Protocol):
 
         It may be killed anywhere and is then called again, it may be repeated days later, and others may publish to the
         table meanwhile: the run's rows are in the table once. A run that comes again with another digest was cleared:
-        what it has now takes the place of what it published before.
+        what it has now takes the place of what it published before, unless a later plan of it did so already.
 
         Args:
             target: as `target` gave it, back from JSON, with its kind.
@@ -92,6 +98,7 @@ class TableSink(Protocol):
             on_step: to be told each step that is done; what it raises must end the publication there, as a kill would.
 
         Raises:
+            SupersededError: a later plan of the run has published, see `Publisher.check_order`.
             CommitConflictError: others published what this would overwrite unseen; it is not tried again by itself.
             TargetBusyError: others keep it from publishing for now; it is tried again.
             ExchangeError: a staged file is gone or damaged, or (`TableError`) why the table cannot take the rows.

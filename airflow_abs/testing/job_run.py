@@ -63,7 +63,7 @@ class JobRun:
     ) -> Self:
         """The plan task's part; errors as `plan_job`."""
         with open_session(endpoint) as session:
-            plan = plan_job(session, folder, graph, programs, options, Path)
+            plan = plan_job(session, folder, graph, programs, {**options, "installation": "local"}, Path)
         return cls(endpoint, folder, graph, plan)
 
     def at_parallelism(self, run_id: str, parallelism: int) -> Self:

@@ -23,6 +23,7 @@ from airflow_abs.testing.table_contract import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from airflow_abs.exchange.publish.publisher import Publisher
     from airflow_abs.exchange.publish.record import StagedFile
     from airflow_abs.exchange.publish.target_table import TargetTable
 
@@ -52,14 +53,15 @@ class TableSinkContract(TableContract):
         self,
         target: TargetTable,
         staged: Sequence[StagedFile],
-        run: str,
+        run: str | Publisher,
         on_step: Callable[[str], None] = lambda step: None,
     ) -> dict[str, Any]:
+        from airflow_abs.exchange.publish.publisher import Publisher
         from airflow_abs.tables.publishing.publication import publish_staged
 
-        return publish_staged(
-            target, staged, identity=f"dag/{run}/job/t", access=table_access(self.endpoint), on_step=on_step
-        )
+        publisher = Publisher(f"dag/{run}/job/t") if isinstance(run, str) else run
+        access = table_access(self.endpoint)
+        return publish_staged(target, staged, publisher=publisher, access=access, on_step=on_step)
 
     def stage(self, folder: Path, target: TargetTable, *rows: tuple[int, int]) -> list[StagedFile]:
         """A file for each of these ranges of `make_rows`."""
@@ -138,6 +140,61 @@ class TableSinkContract(TableContract):
         check_rows(self.read(), make_rows(5, 15), "monday cleared, with other rows")
         self.publish(target, [], "monday")
         check_rows(self.read(), make_rows(5, 10), "monday cleared again, without rows")
+
+    def test_a_commit_of_an_earlier_plan_does_not_replace_what_a_later_one_published(self, tmp_path: Path) -> None:
+        from airflow_abs.exchange.errors import SupersededError
+        from airflow_abs.exchange.publish.publisher import Publisher
+
+        self.fill(0)
+        for mode in {"append", "overwrite"}.intersection(self.modes):
+            target = self.target(mode)
+            late = self.stage(tmp_path / f"{mode} late", target, (0, 5))
+            newer = self.stage(tmp_path / f"{mode} newer", target, (5, 10))
+            told = self._publish_meanwhile(target, late, newer, mode)
+            check(isinstance(told, SupersededError), f"{mode}: the commit of plan 1 after that of plan 2: {told}")
+            check(not getattr(told, "restartable", True), "Airflow would try the commit of plan 1 again")
+            check_rows(self.read(), make_rows(5, 10), f"{mode}: published by plan 2, and by plan 1 after it")
+            self.publish(target, [], Publisher(mode, 3))
+
+    def _publish_meanwhile(
+        self, target: TargetTable, late: Sequence[StagedFile], newer: Sequence[StagedFile], run: str
+    ) -> object:
+        from airflow_abs.exchange.errors import SupersededError
+        from airflow_abs.exchange.publish.publisher import Publisher
+
+        act = _Steps(act_at=1, act=lambda: self.publish(target, newer, Publisher(run, 2)))
+        try:
+            return self.publish(target, late, Publisher(run, 1), act)
+        except SupersededError as error:
+            return error
+
+    def test_what_another_installation_published_under_the_same_names_is_kept(self, tmp_path: Path) -> None:
+        from airflow_abs.exchange.publish.publisher import Publisher
+
+        self.fill(0)
+        target = self.target()
+        for installation, rows in (("one", (0, 5)), ("other", (5, 10))):
+            publisher = Publisher(f"{installation}:dag/monday/job", 1, "dag/monday/job", ("t",))
+            self.publish(target, self.stage(tmp_path / installation, target, rows), publisher)
+        check_rows(self.read(), make_rows(0, 10), "two installations published under the same names")
+
+    def test_what_was_published_for_a_vertex_is_the_runs_own_whatever_the_vertex_is_called(
+        self, tmp_path: Path
+    ) -> None:
+        from airflow_abs.exchange.publish.publisher import Publisher
+
+        self.fill(0)
+        target = self.target()
+        self.publish(target, self.stage(tmp_path / "old", target, (0, 5)), "monday")  # as dag/monday/job/t
+        self.publish(target, self.stage(tmp_path / "others", target, (5, 10)), "tuesday")
+        publisher = Publisher("one:dag/monday/job", 1, "dag/monday/job", ("total", "t"))
+        staged = self.stage(tmp_path / "new", target, (10, 15))
+        for number in range(2):
+            told = self.publish(target, staged, publisher)
+            check(told["changed"] is (number == 0), f"publication {number + 1} told changed={told['changed']}")
+            check_rows(self.read(), make_rows(5, 15), "monday cleared, its vertex is called total by now")
+        self.publish(target, self.stage(tmp_path / "newer", target, (15, 20)), publisher)
+        check_rows(self.read(), _united([(5, 10), (15, 20)]), "monday cleared again")
 
     def test_overwriting_leaves_only_the_runs_rows_and_names_whose_were_replaced(self, tmp_path: Path) -> None:
         if "overwrite" not in self.modes:

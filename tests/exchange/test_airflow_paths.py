@@ -13,6 +13,7 @@ from tests.s3_server import S3Server
 # Airflow is loaded in a process of its own: tests of this layer run without it
 WITH_OBJECT_STORAGE_PATH = """
 import asyncio, sys
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.runs.cleaning import find_expired, release_job
 from airflow_abs.exchange.publish.publication import StagedFile, publish, read_commit
 from airflow_abs.exchange.sources.listing import list_source_files
@@ -37,9 +38,9 @@ assert uri_for_spark(part) == spark + "/d/r/j/v/subtask-0/attempt-1/sink/part-0.
 staged = [StagedFile(part, job.relative(part), 4, 1)]
 target = open_path(exchange + "/mart/ds=1")  # opened anew, as the commit task does
 assert locate(target).fs is locate(root).fs  # so files are copied inside the store
-assert publish(target, staged, mode="overwrite", identity="run").changed
+assert publish(target, staged, mode="overwrite", publisher=Publisher("run")).changed
 assert [file.path.rpartition("/")[0] for file in list_source_files(root / "mart" / "*")] == [spark + "/mart/ds=1"]
-assert read_commit(target).of("run").files[0].rows == 1
+assert read_commit(target).of(Publisher("run"))[0].files[0].rows == 1
 assert release_job(job).files == 1
 assert [str(found) for found in find_expired(root, -1e10, 0.0)] == ["d/r/j"]
 """

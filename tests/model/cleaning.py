@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from airflow_abs.exchange.errors import TargetBusyError
 from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.publish.object_store import StoreCommit
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.runs.cleaning import delete_expired, find_expired, release_job
 from airflow_abs.exchange.runs.root_marker import mark_root
@@ -94,7 +95,9 @@ class _Exchange:
             self.needed.add(staged.path)  # type: ignore[attr-defined]
             file = StagedFile(staged, "part-0", len(run), 1)
             target = Location(fs, f"{TARGET}/{number}")
-            commit = StoreCommit(target, run, lambda step: None, now=self.clock, pool=InlineExecutor, threads=1)
+            commit = StoreCommit(
+                target, Publisher(run), lambda step: None, now=self.clock, pool=InlineExecutor, threads=1
+            )
             commit.publish([file], "overwrite")
             self.needed.discard(staged.path)  # type: ignore[attr-defined]
             release_job(folder)

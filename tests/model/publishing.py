@@ -15,6 +15,7 @@ from greenlet import greenlet
 from airflow_abs.exchange.errors import CommitError, MissingFileError, TargetBusyError
 from airflow_abs.exchange.publish.commit_log import CommitLog
 from airflow_abs.exchange.publish.object_store import StoreCommit
+from airflow_abs.exchange.publish.publisher import Publisher as _Publisher
 from airflow_abs.exchange.publish.record import (
     CommitMode,
     CommitRecord,
@@ -64,6 +65,9 @@ class Publisher:
     files: int = 1
     released: bool = False
     partitions: tuple[str, ...] = ()
+
+    def as_publisher(self) -> _Publisher:
+        return _Publisher(self.run)
 
     def partition(self, number: int) -> str:
         """Of its file of that number: they are distributed in turn."""
@@ -138,7 +142,7 @@ class _Target:
         fs = ModelFileSystem(self.store, actor)
         target = Location(fs, TARGET)
         commit = self.scenario.commit(
-            target, publisher.run, lambda step: None, now=self.clock, pool=InlineExecutor, threads=1
+            target, publisher.as_publisher(), lambda step: None, now=self.clock, pool=InlineExecutor, threads=1
         )
         return commit.publish(self._staged(publisher, fs), publisher.mode)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.tables import Inferred, Published
 from airflow_abs.testing import local
 from tests.testing.shelf_page import shelf, test_shelf
@@ -65,7 +66,8 @@ class _HalfDone(ShelfTable):
     @staticmethod
     def publish(target: Any, run: Any, access: Any, on_step: Any) -> Any:
         for file in run.files:
-            one = replace(run, identity=f"{run.identity}/{file.name}", digest=file.name, files=(file,))
+            publisher = Publisher(f"{run.identity}/{file.name}")
+            one = replace(run, publisher=publisher, digest=file.name, files=(file,))
             ShelfTable.publish(target, one, access, on_step)
         return Published(changed=True)
 

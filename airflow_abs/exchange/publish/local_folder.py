@@ -23,6 +23,7 @@ from pathlib import Path
 from airflow_abs.exchange.errors import CommitError, DamagedFileError, MissingFileError
 from airflow_abs.exchange.paths import escape
 from airflow_abs.exchange.publish.lock import hold_local_lock
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import (
     OWN_NAMES,
     RECORD_NAME,
@@ -46,9 +47,9 @@ _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP,
 class LocalCommit:
     """One publication to one local folder; `on_step` hears of every step once it is done."""
 
-    def __init__(self, target: Path, identity: str, on_step: Callable[[str], None]) -> None:
+    def __init__(self, target: Path, publisher: Publisher, on_step: Callable[[str], None]) -> None:
         self._target = target.resolve()
-        self._identity = identity
+        self._publisher = publisher
         self._on_step = on_step
         work, name = work_folder(self._target)
         self._lock = work / f"{name}.lock"
@@ -59,7 +60,7 @@ class LocalCommit:
         """Publish; see `airflow_abs.exchange.publish.publication.publish`."""
         if self._target.exists() and not self._target.is_dir():
             raise CommitError(f"sink {self._target}: is a file, expected a folder; give the sink a folder of its own")
-        with self._named_errors(), hold_local_lock(self._lock, self._identity, str(self._target)):
+        with self._named_errors(), hold_local_lock(self._lock, self._publisher.identity, str(self._target)):
             self._on_step("locked")
             self._recover()
             self._on_step("recovered")
@@ -88,7 +89,7 @@ class LocalCommit:
         return plan_publication(
             staged,
             mode=mode,
-            identity=self._identity,
+            publisher=self._publisher,
             record=CommitRecord.from_json(read_json(record), where=str(record)) if record.exists() else CommitRecord(),
             existing=[name for name in _files_below(self._target) if is_data_file(name)],
             target=str(self._target),

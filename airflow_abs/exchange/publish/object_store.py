@@ -24,6 +24,7 @@ from typing import Any
 from airflow_abs.exchange.errors import CommitError, DamagedFileError, MissingFileError, StoredFileError
 from airflow_abs.exchange.publish.claim import LEASE_SECONDS, TargetClaim
 from airflow_abs.exchange.publish.commit_log import CommitLog, Garbage
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import (
     RECORD_NAME,
     SUCCESS_NAME,
@@ -52,7 +53,7 @@ class StoreCommit:
     def __init__(
         self,
         target: Location,
-        identity: str,
+        publisher: Publisher,
         on_step: Callable[[str], None],
         *,
         now: Callable[[], float] = time.time,
@@ -61,13 +62,13 @@ class StoreCommit:
         threads: int = _THREADS,
     ) -> None:
         self._target = target
-        self._identity = identity
+        self._publisher = publisher
         self._on_step = on_step
         self._pool = pool
         self._threads = threads
         token = secrets.token_hex(8)
         log = CommitLog(target, token)
-        self._claim = TargetClaim(log, identity, token, str(target), now=now, lease_seconds=lease_seconds)
+        self._claim = TargetClaim(log, publisher.identity, token, str(target), now=now, lease_seconds=lease_seconds)
         self._now = now
 
     def publish(self, staged: list[StagedFile], mode: CommitMode) -> PublicationPlan:
@@ -97,7 +98,7 @@ class StoreCommit:
         return plan_publication(
             staged,
             mode=mode,
-            identity=self._identity,
+            publisher=self._publisher,
             record=claim.record.commit,
             existing=[name for name in listing if is_data_file(name)],
             target=str(self._target),

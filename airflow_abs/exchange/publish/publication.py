@@ -6,7 +6,8 @@
                                                     target/_SUCCESS
 
 What holds everywhere: publishing the same again changes nothing; a run that publishes other files than before
-replaces its own, so `append` never appends twice; killed at any step and run again, the target is whole.
+replaces its own, so `append` never appends twice, and an earlier plan of it never replaces what a later one published;
+killed at any step and run again, the target is whole.
 What readers see meanwhile, and what is not guaranteed: `local_folder.py` and `object_store.py`.
 """
 
@@ -20,6 +21,7 @@ from airflow_abs.exchange.errors import CommitError, MissingFileError
 from airflow_abs.exchange.publish.commit_log import CommitLog
 from airflow_abs.exchange.publish.local_folder import LocalCommit
 from airflow_abs.exchange.publish.object_store import StoreCommit
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import MODES, RECORD_NAME, CommitMode, CommitRecord, StagedFile, staged_files
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, raise_unread, storage_errors
 from airflow_abs.exchange.storage.foreign_logs import find_log, names_in
@@ -50,7 +52,7 @@ def publish(
     staged: Sequence[StagedFile],
     *,
     mode: CommitMode,
-    identity: str,
+    publisher: Publisher,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> Publication:
     """Make the staged files the run's output in `target`, a folder that need not exist.
@@ -59,11 +61,12 @@ def publish(
         mode: `overwrite` leaves nothing else in the target, `overwrite_partitions` nothing else in the table partitions
             of the staged files, `append` keeps what others wrote, `error` refuses if
             there is anything that this run did not publish.
-        identity: names the run and the sink (such as "dag/run/vertex"), the same in every try.
+        publisher: whose they are; the same in every try.
         on_step: told every step that is done; what it raises stops the publication there, as a kill would.
 
     Raises:
         TargetExistsError: see `mode`.
+        SupersededError: a later plan of the run has published.
         TargetBusyError: another run is publishing to the same target.
         MissingFileError, DamagedFileError: a staged file is gone or has another size than its manifest says.
         CommitError: the target cannot be written.
@@ -71,20 +74,20 @@ def publish(
     """
     if mode not in MODES:
         raise ValueError(f"sink {target}: mode {mode!r}, expected one of {', '.join(MODES)}")
-    if not identity:
+    if not publisher.identity:
         raise ValueError(f"sink {target}: expected an identity that names the run, found an empty one")
     location = locate(target)
     if len(PurePosixPath(location.path).parts) < 2:
         raise CommitError(f"sink {target}: is the root of a file system; give the sink a folder of its own")
     check_target(target)
     if location.is_local:
-        plan = LocalCommit(location.local, identity, on_step).publish(list(staged), mode)
+        plan = LocalCommit(location.local, publisher, on_step).publish(list(staged), mode)
     else:
-        plan = StoreCommit(location, identity, on_step).publish(list(staged), mode)
+        plan = StoreCommit(location, publisher, on_step).publish(list(staged), mode)
     files = plan.entry.files
     return Publication(
         target=str(target),
-        identity=identity,
+        identity=publisher.identity,
         files=len(files),
         rows=sum(file.rows for file in files),
         bytes=sum(file.bytes for file in files),

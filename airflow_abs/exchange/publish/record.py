@@ -15,6 +15,7 @@ from typing import Any
 
 from airflow_abs.exchange.errors import TargetExistsError
 from airflow_abs.exchange.paths import JobFolder, is_hidden
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.records.manifest import Manifest
 from airflow_abs.exchange.records.reading import Count, as_record
 from airflow_abs.exchange.sources.files import WRITE_MODES, WriteMode
@@ -50,11 +51,13 @@ class PublishedFile:
 
 @dataclass(frozen=True, slots=True)
 class CommitEntry:
-    """What one run has in the target. `digest` tells two publications of one run apart: other files, another mode."""
+    """What one run has in the target. `digest` tells two publications of one run apart: other files, another mode.
+    `generation` is that of the plan, see `Publisher`."""
 
     identity: str
     digest: str
     files: tuple[PublishedFile, ...]
+    generation: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,9 @@ class CommitRecord:
 
     entries: tuple[CommitEntry, ...] = ()
 
-    def of(self, identity: str) -> CommitEntry | None:
-        return next((entry for entry in self.entries if entry.identity == identity), None)
+    def of(self, publisher: Publisher) -> list[CommitEntry]:
+        """What its run has there: one entry, unless some are from before its identity was what it is."""
+        return [entry for entry in self.entries if publisher.owns(entry.identity)]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -112,7 +116,7 @@ def plan_publication(
     staged: Sequence[StagedFile],
     *,
     mode: CommitMode,
-    identity: str,
+    publisher: Publisher,
     record: CommitRecord,
     existing: Iterable[str],
     target: str,
@@ -129,35 +133,38 @@ def plan_publication(
     (after a clear) replaces those that it published before, in every mode.
 
     Raises:
+        SupersededError: a later plan of this run has published.
         TargetExistsError: mode `error`, and there are files that this run did not publish.
     """
     present = frozenset(existing)
-    entry, put = _entry_for(staged, mode, identity, suffix)
-    before = record.of(identity)
-    mine = frozenset(file.name for file in before.files) if before else frozenset()
-    if before is not None and before.digest == entry.digest and mine <= present:
-        return PublicationPlan(before, record, changes=False)
+    entry, put = _entry_for(staged, mode, publisher, suffix)
+    before = record.of(publisher)
+    publisher.check_order(f"sink {target}", max((each.generation for each in before), default=0))
+    mine = frozenset(file.name for each in before for file in each.files)
+    if [each.digest for each in before] == [entry.digest] and mine <= present:
+        return PublicationPlan(before[0], record, changes=False)
     if mode == "error" and (foreign := sorted(present - mine)):
         raise TargetExistsError(
-            f"sink {target}: holds {len(foreign)} files that {identity} did not publish (such as {foreign[0]!r}), and "
-            "its mode is 'error'; remove them, or use mode 'overwrite' or 'append'"
+            f"sink {target}: holds {len(foreign)} files that {publisher.identity} did not publish (such as "
+            f"{foreign[0]!r}), and its mode is 'error'; remove them, or use mode 'overwrite' or 'append'"
         )
     keeps_others = mode != "overwrite"
     replaced = {partition_of(name) for _, name in put} if mode == "overwrite_partitions" else frozenset[str]()
     others = tuple(
         kept
         for other in record.entries
-        if keeps_others and other.identity != identity and (kept := _without(other, replaced)) is not None
+        if keeps_others and other not in before and (kept := _without(other, replaced)) is not None
     )
-    if before is not None and published is not None:
-        there = {file.staged: file.name for file in before.files if file.name in present and file.staged}
+    if published is not None:
+        mapped = (file for each in before for file in each.files if file.name in present and file.staged)
+        there = {file.staged: file.name for file in mapped}
         put = tuple(
             (replace(file, source=published(there[file.name])) if file.name in there else file, name)
             for file, name in put
         )
     goes = (name for name in present if not keeps_others or name in mine or partition_of(name) in replaced)
     drop = frozenset(goes) - {name for _, name in put}
-    replaces = tuple(other.identity for other in record.entries if other not in others and other.identity != identity)
+    replaces = tuple(other.identity for other in record.entries if other not in others and other not in before)
     return PublicationPlan(entry, CommitRecord((*others, entry)), put, drop, keeps_others, replaces=replaces)
 
 
@@ -179,9 +186,9 @@ def _without(entry: CommitEntry, replaced: Collection[str]) -> CommitEntry | Non
 
 
 def _entry_for(
-    staged: Sequence[StagedFile], mode: CommitMode, identity: str, suffix: str
+    staged: Sequence[StagedFile], mode: CommitMode, publisher: Publisher, suffix: str
 ) -> tuple[CommitEntry, tuple[tuple[StagedFile, str], ...]]:
-    digest = digest_of(staged, mode, identity)
+    digest = digest_of(staged, mode, publisher.identity)
     put = tuple(
         (
             file,
@@ -190,7 +197,7 @@ def _entry_for(
         for k, file in enumerate(staged)
     )
     files = tuple(PublishedFile(name, file.bytes, file.rows, file.name) for file, name in put)
-    return CommitEntry(identity, digest, files), put
+    return CommitEntry(publisher.identity, digest, files, publisher.generation), put
 
 
 def digest_of(staged: Iterable[StagedFile], mode: str, identity: str) -> str:

@@ -19,15 +19,17 @@ from airflow_abs.core.durability.strange_day import UsualBytes
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
+from airflow_abs.exchange.errors import StoredFileError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.py_files import PyFile
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
-from airflow_abs.exchange.records.reading import Positive, Seconds, as_record, refuse
+from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.planned_source import PlannedSource, column_names, vertex_of
 from airflow_abs.exchange.storage.locations import locate
-from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes
+from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes, read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,8 @@ class JobPlan:
     its sources held on earlier days, by vertex, where there were enough of them. With `durability="auto"` there are
     `edges`, `predictions` of every declared region, and the `mean_seconds` of work between two failures (None if none
     are expected). `py_files` are what every Spark session of the run is sent. `vertices` are as the author declared
-    them, rendered.
+    them, rendered. `generation` is higher than that of the run's plans before, and `former_sinks` are vertices that
+    published then and do not now.
     """
 
     id: str
@@ -187,6 +190,19 @@ class JobPlan:
     mean_seconds: Seconds | None = None
     py_files: tuple[PyFile, ...] = ()
     vertices: tuple[DeclaredVertex, ...] = ()
+    generation: Count = 0
+    former_sinks: tuple[str, ...] = ()
+
+    @property
+    def sink_vertices(self) -> tuple[str, ...]:
+        return tuple(sink.vertex for region in self.regions for sink in region.sinks)
+
+    def publisher(self, folder: JobFolder, vertex: str) -> Publisher:
+        """As whom the sink of a vertex publishes."""
+        run = f"{folder.dag_id}/{folder.run_id}/{folder.job}"
+        installation = self.options.get("installation")  # only older plans have none
+        identity = f"{installation}:{run}" if installation else f"{run}/{vertex}"
+        return Publisher(identity, self.generation, run, (vertex, *self.former_sinks))
 
     def region(self, name: str) -> PlannedRegion:
         return next(region for region in self.regions if region.name == name)
@@ -250,6 +266,24 @@ def read_plan(folder: JobFolder) -> JobPlan:
         MissingFileError, DamagedFileError: see `read_json`.
     """
     return _parse(read_bytes(folder.plan_path), str(locate(folder.plan_path)))
+
+
+def number_plan(folder: JobFolder, plan: JobPlan, now: float) -> JobPlan:
+    """The plan as the one that follows the run's plan before it, which it is about to replace.
+
+    It is numbered by the clock, in milliseconds, and higher than the plan before: after `gc` has deleted that, too, its
+    number is higher than any that a table remembers.
+    """
+    try:
+        before = read_json(folder.plan_path)
+    except StoredFileError:  # there is none, or it is damaged, and this plan is what helps
+        before = {}
+    published = [
+        *before.get("former_sinks", ()),
+        *(sink["vertex"] for region in before.get("regions", ()) for sink in region["sinks"]),
+    ]
+    former = tuple(dict.fromkeys(vertex for vertex in published if vertex not in plan.sink_vertices))
+    return replace(plan, generation=max(before.get("generation", 0) + 1, int(now * 1000)), former_sinks=former)
 
 
 @lru_cache(maxsize=32)

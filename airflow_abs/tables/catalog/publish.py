@@ -9,14 +9,13 @@ names, and a location is set to where it is.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
-from airflow_abs.exchange.errors import CommitConflictError, TargetBusyError
+from airflow_abs.exchange.errors import CommitConflictError, SupersededError, TargetBusyError
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 from airflow_abs.exchange.storage.uris import with_authority
 from airflow_abs.tables.catalog.description import TableDescription, describe, shown_columns
@@ -35,6 +34,7 @@ from airflow_abs.tables.catalog.statements import (
 )
 from airflow_abs.tables.catalog.target import identity_of
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.publishing.run_publication import prefix_of, short_name
 from airflow_abs.tables.sink import Published, RunFiles
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Head:
     files: Sequence[StoredFile]
 
     @property
-    def marks(self) -> dict[str, Mark]:
+    def marks(self) -> dict[str, Mark | None]:
         return read_marks(self.found.table_properties)
 
 
@@ -75,11 +75,14 @@ class CatalogPublication:
     catalog: SparkCatalog
     open_path: Callable[[str], ExchangePath]
     on_step: Callable[[str], None] = lambda step: None
+    _identities: set[str] = field(default_factory=set)
+    """Under which the table remembers this run."""
 
     def publish(self) -> Published:
         """Publish, or find that it is published.
 
         Raises:
+            SupersededError: a later plan of the run publishes, or has published.
             CommitConflictError: others changed what this run is about to overwrite.
             TargetBusyError: others alter the table all the time.
             TableError: the table is another one by now, or Spark refuses a statement.
@@ -87,12 +90,12 @@ class CatalogPublication:
         """
         files = name_files(self.target, self.run.files, f"{self._prefix}{self._digest}")
         head = self._head(files)
-        mark = head.marks.get(self._short)
-        if mark is not None and mark.is_done(self._digest):
+        marks = self._own_marks(head.found)
+        if marks and all(mark.is_done(self._digest) for mark in marks.values()):
             return Published(changed=False, details=self._details(head))
-        if not files and mark is None and self.target.mode != "overwrite":
+        if not files and not marks and self.target.mode != "overwrite":
             return Published(changed=False, details=self._details(head))
-        replacing = mark is not None and mark.has_other_rows(self._digest)
+        replacing = any(each.has_other_rows(self._digest) for each in marks.values())
         self._mark(REPLACING if replacing else BEGUN)
         self.on_step("begun")
         root = head.found.location.partition(f"/{HIDDEN}/")[0].rstrip("/")
@@ -100,11 +103,13 @@ class CatalogPublication:
         place = RunFolder(self._open(where), self._columns)
         place.fill(self.target, files)
         self.on_step("copied")
+        self._own_marks(describe(self._name, self.catalog, self._quoted))
         replaced = self._replaced(head)
         if self.target.mode == "append":
             if replacing:
                 self._take_out()
             self._append(head, place, files)
+            self._check_order()
         else:
             self._check_unseen(head, files)
             self._overwrite(head, where, {file.values for file in files})
@@ -112,8 +117,34 @@ class CatalogPublication:
                 self._take_out()
         self._mark(DONE)
         self.on_step("done")
-        self._forget(head)
+        self._forget(head, marks.keys() - {self._mark_in(DONE).key})
         return Published(changed=True, replaced=replaced, details=self._details(self._head(files)))
+
+    def _own_marks(self, found: TableDescription) -> dict[str, Mark]:
+        """What the table remembers of this run, by their keys.
+
+        Raises:
+            SupersededError: a later plan of it publishes, or has published.
+            TableError: it cannot be read.
+        """
+        known = {short_name(each) for each in self.run.publisher.identities}
+        own = {}
+        for key, mark in read_marks(found.table_properties).items():
+            if mark is not None and self.run.publisher.owns(mark.identity):
+                own[key] = mark
+                self._identities.add(mark.identity)
+            elif mark is None and key.partition(".")[0] in known:
+                name = name_of(key)
+                raise TableError(
+                    f"table {self._name}: its property {name}, which says how far this run came with publishing, "
+                    f"reads {found.table_properties[name]!r}; expected a state, a digest, two numbers and an identity. "
+                    "Spark hides properties that look like secrets (spark.redaction.regex), or somebody changed it; "
+                    f"nothing was published. See that the run's rows are not in the table, remove the property (ALTER "
+                    f"TABLE ... UNSET TBLPROPERTIES ('{name}')), and run commit again"
+                )
+        newest = max((mark.generation for mark in own.values()), default=0)
+        self.run.publisher.check_order(f"table {self._name}", newest)
+        return own
 
     def _head(self, files: Sequence[RunFile]) -> _Head:
         found = describe(self._name, self.catalog, self._quoted)
@@ -193,7 +224,7 @@ class CatalogPublication:
 
     def _check_unseen(self, head: _Head, files: Sequence[RunFile]) -> None:
         now = self._head(files)
-        mine = {each for each in (*head.files, *now.files) if each.path.rpartition("/")[2].startswith(self._prefix)}
+        mine = {each for each in (*head.files, *now.files) if self._is_ours(each.path.rpartition("/")[2])}
         added = set(now.files) - set(head.files) - mine
         if added or now.locations != head.locations:
             raise CommitConflictError(
@@ -202,13 +233,22 @@ class CatalogPublication:
                 "be overwritten, and let one run at a time write what it overwrites"
             )
 
-    def _take_out(self) -> None:
-        """Files of this run with other rows, which it published before it was cleared, wherever they are."""
+    def _check_order(self) -> None:
+        """A later plan of this run may have looked for files of ours just before they were there."""
+        try:
+            self._own_marks(describe(self._name, self.catalog, self._quoted))
+        except SupersededError:
+            self._take_out(of_today=True)
+            raise
+
+    def _take_out(self, of_today: bool = False) -> None:
+        """Files of this run with other rows, which it published before it was cleared, wherever they are; or those of
+        today."""
         found = describe(self._name, self.catalog, self._quoted)
         places = self._locate().values() if self._columns else [Partition((), found.location)]
         for file in self._list(places):
             name = file.path.rpartition("/")[2]
-            if name.startswith(self._prefix) and not name.startswith(f"{self._prefix}{self._digest}"):
+            if self._is_ours(name) and name.startswith(f"{self._prefix}{self._digest}") is of_today:
                 place = self._open(file.path)
                 place.fs.rm_file(place.path)
         self.on_step("taken out")
@@ -216,25 +256,34 @@ class CatalogPublication:
     def _replaced(self, head: _Head) -> tuple[str, ...]:
         """Other runs whose files are in what is overwritten, as far as the table remembers them."""
         names = (file.path.rpartition("/")[2] for file in head.files)
-        shorts = {name.split("-")[2] for name in names if name.startswith(f"{_OURS}-")} - {self._short}
-        return tuple(sorted(mark.identity for short, mark in head.marks.items() if short in shorts))
+        shorts = {name.split("-")[2] for name in names if name.startswith(f"{_OURS}-") and not self._is_ours(name)}
+        return tuple(
+            sorted({mark.identity for mark in head.marks.values() if mark and short_name(mark.identity) in shorts})
+        )
 
-    def _forget(self, head: _Head) -> None:
-        if old := forgettable(head.marks):
+    def _forget(self, head: _Head, former: Iterable[str]) -> None:
+        """Also what stands under former names of this run, whose files are gone."""
+        if old := sorted({*forgettable(head.marks), *map(name_of, former)}):
             self._alter(f"UNSET TBLPROPERTIES IF EXISTS ({', '.join(string_literal(each) for each in old)})")
 
     def _mark(self, state: str) -> None:
         """Until it is there: of two that alter a table at once the catalog forgets one."""
-        name = name_of(self._short)
-        value = str(Mark(state, self._digest, int(time.time()), self.run.identity))
+        mark = self._mark_in(state)
+        name, value = name_of(mark.key), str(mark)
         for _ in range(_TRIES):
             self._alter(f"SET TBLPROPERTIES ({string_literal(name)} = {string_literal(value)})")
-            if describe(self._name, self.catalog, self._quoted).table_properties.get(name) == value:
+            found = describe(self._name, self.catalog, self._quoted)
+            self._own_marks(found)
+            if found.table_properties.get(name) == value:
                 return
         raise TargetBusyError(
             f"table {self.target.table}: others alter it all the time, and the catalog forgot {_TRIES} times that this "
             "run publishes to it. Run commit again when fewer of them write"
         )
+
+    def _mark_in(self, state: str) -> Mark:
+        publisher = self.run.publisher
+        return Mark(state, self._digest, int(time.time()), publisher.identity, publisher.generation)
 
     def _alter(self, change: str) -> None:
         statement = f"ALTER TABLE {self._quoted} {change}"
@@ -282,7 +331,7 @@ class CatalogPublication:
 
     @property
     def _short(self) -> str:
-        return hashlib.sha256(self.run.identity.encode()).hexdigest()[:16]
+        return short_name(self.run.identity)
 
     @property
     def _digest(self) -> str:
@@ -290,5 +339,10 @@ class CatalogPublication:
 
     @property
     def _prefix(self) -> str:
-        """Of the names of all files of this run."""
-        return f"{_OURS}-{self._short}-"
+        """Of the names of all files that this run makes."""
+        return prefix_of(self.run.identity)
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether a file is of an earlier publication of this run."""
+        known = (*self.run.publisher.identities, *self._identities)
+        return name.startswith(tuple(map(prefix_of, known)))

@@ -23,7 +23,13 @@ from airflow_abs.tables.delta.features import check_removable, check_writable
 from airflow_abs.tables.delta.partition_values import logged_text, text_in_log
 from airflow_abs.tables.delta.version import VersionFile, files_of
 from airflow_abs.tables.errors import TableError, first_line
-from airflow_abs.tables.publishing.run_publication import RUN_PROPERTY, OvertakenError, RunPublication
+from airflow_abs.tables.publishing.run_publication import (
+    DIGEST_PROPERTY,
+    GENERATION_PROPERTY,
+    RUN_PROPERTY,
+    OvertakenError,
+    RunPublication,
+)
 from airflow_abs.tables.sink import Published
 
 if TYPE_CHECKING:
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from airflow_abs.tables.delta.storage import TableFolder
 
 _COUNT = "#files"
+_GENERATION = "#plan"
 _LOOKED_BACK = 1000
 _EXPIRY = "delta.setTransactionRetentionDuration"
 
@@ -89,10 +96,15 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         check_writable(self.target.table, table, self.target.mode)
         return VersionHead(table)
 
+    def generation(self, head: VersionHead) -> int:
+        return head.table.transaction_version(self.identity + _GENERATION) or 0
+
     def find_done(self, head: VersionHead) -> Published | None:
         published = head.table.transaction_version(self.identity)
         if published is not None:
             return Published(changed=False, details=self.details(head)) if published == self._number else None
+        if self.is_known(head):
+            return None
         if not self.count or _EXPIRY not in head.table.metadata().configuration:
             return None
         return Published(changed=False, details={"version": None}) if self.is_among(map(_name, head.files)) else None
@@ -101,7 +113,11 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         return self.make_files(prefix)
 
     def is_known(self, head: VersionHead) -> bool:
-        return head.table.transaction_version(self.identity) is not None
+        return bool(self._known(head))
+
+    def _known(self, head: VersionHead) -> list[str]:
+        """Under which identities the table has had rows of this run."""
+        return [each for each in self.publisher.identities if head.table.transaction_version(each) is not None]
 
     @property
     def _number(self) -> int:
@@ -112,7 +128,7 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         if self.target.mode == "overwrite":
             return head.files
         partitions = self.overwritten(files)
-        mine = {file for file in head.files if _name(file).startswith(self.prefix)}
+        mine = {file for file in head.files if self.is_ours(_name(file))}
         self._check_all_there(head, mine, partitions)
         if mine:
             check_removable(self.target.table, head.table)
@@ -122,10 +138,10 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         self, head: VersionHead, mine: Collection[VersionFile], partitions: set[tuple[str | None, ...]]
     ) -> None:
         """Rows of files that were rewritten can no longer be told from those of others."""
-        published = head.table.transaction_version(self.identity + _COUNT) or 0
+        published = sum(head.table.transaction_version(each + _COUNT) or 0 for each in self.publisher.identities)
         if published == len(mine):
             return
-        entry = next((each for each in head.history if each.get(RUN_PROPERTY) == self.identity), None)
+        entry = next((each for each in head.history if self.publisher.owns(each.get(RUN_PROPERTY) or "")), None)
         there = {file.path for file in head.files}
         gone = None
         if entry is not None:
@@ -166,16 +182,24 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
     def commit(self, head: VersionHead, files: Sequence[NewFile], drop: Sequence[VersionFile]) -> dict[str, Any]:
         now = int(time.time() * 1000)
         removed = [RemoveAction(file.path, True, now, file.bytes, self._logged(file.partition)) for file in drop]
-        runs = [Transaction(self.identity, self._number), Transaction(self.identity + _COUNT, len(files))]
+        runs = [
+            Transaction(self.identity, self._number),
+            Transaction(self.identity + _COUNT, len(files)),
+            Transaction(self.identity + _GENERATION, self.publisher.generation),
+            *(Transaction(former + _COUNT, 0) for former in self._known(head) if former != self.identity),
+        ]
+        told = {
+            RUN_PROPERTY: self.identity,
+            DIGEST_PROPERTY: self.digest,
+            GENERATION_PROPERTY: str(self.publisher.generation),
+        }
         try:
             head.table.create_write_transaction(
                 [*(file.action for file in files), *removed],
                 "append",  # of the library's modes the one that adds no actions of its own
                 head.table.schema(),
                 partition_by=list(self.target.not_in_files),
-                commit_properties=CommitProperties(
-                    custom_metadata={RUN_PROPERTY: self.identity}, max_commit_retries=0, app_transactions=runs
-                ),
+                commit_properties=CommitProperties(custom_metadata=told, max_commit_retries=0, app_transactions=runs),
             )
         except CommitFailedError as error:
             raise OvertakenError(first_line(error)) from error

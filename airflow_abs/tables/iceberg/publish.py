@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.manifest import DataFile, ManifestContent
 
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.tables.errors import TableError, first_line
-from airflow_abs.tables.publishing.run_publication import RUN_PROPERTY, OvertakenError, RunPublication
+from airflow_abs.tables.publishing.run_publication import (
+    DIGEST_PROPERTY,
+    GENERATION_PROPERTY,
+    RUN_PROPERTY,
+    OvertakenError,
+    RunPublication,
+)
 from airflow_abs.tables.sink import Published
 
 if TYPE_CHECKING:
@@ -22,8 +29,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.typedef import Record
-
-DIGEST_PROPERTY = "airflow-abs.digest"
 
 
 class SnapshotHead:
@@ -48,8 +53,8 @@ class SnapshotHead:
         total, added = (_property(self.ancestors[-1], name) for name in ("total-data-files", "added-data-files"))
         return total is not None and total == (added or "0")
 
-    def newest_of(self, identity: str) -> Snapshot | None:
-        return next((each for each in self.ancestors if _property(each, RUN_PROPERTY) == identity), None)
+    def newest_of(self, publisher: Publisher) -> Snapshot | None:
+        return next((each for each in self.ancestors if publisher.owns(_property(each, RUN_PROPERTY) or "")), None)
 
     def since(self, snapshot_id: int | None) -> list[Snapshot]:
         found = []
@@ -96,8 +101,13 @@ class SnapshotPublication(RunPublication[SnapshotHead, DataFile, DataFile]):
             self.refuse_changed("is partitioned in another way")
         return SnapshotHead(table)
 
+    def generation(self, head: SnapshotHead) -> int:
+        """Also of snapshots that were rolled back."""
+        mine = [each for each in head.table.snapshots() if self.publisher.owns(_property(each, RUN_PROPERTY) or "")]
+        return max((int(_property(each, GENERATION_PROPERTY) or 0) for each in mine), default=0)
+
     def find_done(self, head: SnapshotHead) -> Published | None:
-        mine = head.newest_of(self.identity)
+        mine = head.newest_of(self.publisher)
         if mine is not None:
             if _property(mine, DIGEST_PROPERTY) != self.digest:
                 return None
@@ -110,7 +120,7 @@ class SnapshotPublication(RunPublication[SnapshotHead, DataFile, DataFile]):
         return self.make_files(head.table, prefix)
 
     def to_drop(self, head: SnapshotHead, files: Sequence[DataFile]) -> Sequence[DataFile]:
-        mine = head.newest_of(self.identity)
+        mine = head.newest_of(self.publisher)
         if self.target.mode == "append" and mine is None and head.is_whole:
             return []
         live = head.files()
@@ -121,7 +131,9 @@ class SnapshotPublication(RunPublication[SnapshotHead, DataFile, DataFile]):
             self._check_all_there(mine, head, live, partitions)
         if partitions:
             self._check_spec(live)
-        return [file for file in live if _name(file).startswith(self.prefix) or file.partition in partitions]
+        former = {_property(each, RUN_PROPERTY) or "" for each in head.ancestors}
+        former = {identity for identity in former if self.publisher.owns(identity)}
+        return [file for file in live if self.is_ours(_name(file), former) or file.partition in partitions]
 
     def _check_all_there(
         self, mine: Snapshot, head: SnapshotHead, live: list[DataFile], partitions: set[Record]
@@ -155,7 +167,11 @@ class SnapshotPublication(RunPublication[SnapshotHead, DataFile, DataFile]):
 
     def commit(self, head: SnapshotHead, files: Sequence[DataFile], drop: Sequence[DataFile]) -> dict[str, Any]:
         head.table.metadata.properties["commit.retry.num-retries"] = "0"  # in memory: the library's rebase a commit
-        properties = {RUN_PROPERTY: self.identity, DIGEST_PROPERTY: self.digest}
+        properties = {
+            RUN_PROPERTY: self.identity,
+            DIGEST_PROPERTY: self.digest,
+            GENERATION_PROPERTY: str(self.publisher.generation),
+        }
         try:
             with head.table.transaction() as transaction:
                 update = transaction.update_snapshot(snapshot_properties=properties)

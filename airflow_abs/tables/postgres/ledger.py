@@ -6,9 +6,10 @@ every row that the run inserted, so that a run that was cleared can take back it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.postgres.columns import quote
 from airflow_abs.tables.postgres.connection import Connection, fetch_all, run
@@ -19,14 +20,19 @@ LEDGER = "airflow_abs_runs"
 _CREATE = """
 CREATE TABLE IF NOT EXISTS {ledger} (
     target text NOT NULL, run text NOT NULL, target_oid oid NOT NULL, digest text NOT NULL, rows bigint NOT NULL,
-    transaction xid8 NOT NULL, published_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (target, run))
+    transaction xid8 NOT NULL, published_at timestamptz NOT NULL DEFAULT now(),
+    generation bigint NOT NULL DEFAULT 0, PRIMARY KEY (target, run))
+"""
+_HAS_GENERATION = """
+SELECT WHERE EXISTS (
+    SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'generation' AND NOT attisdropped)
 """
 _XMIN_OF = "mod(transaction::text::numeric, 4294967296)::int8"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """What a run has in a table; `xmin` is that of its rows."""
+    """What a run has in a table; `xmin` is that of its rows, `generation` that of the plan, see `Publisher`."""
 
     run: str
     oid: int
@@ -34,6 +40,7 @@ class LedgerEntry:
     rows: int
     xmin: int
     transaction: int
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +65,24 @@ class Ledger:
         Raises:
             psycopg2.Error: the login may not.
         """
-        if fetch_all(connection, "SELECT WHERE to_regclass(%s) IS NOT NULL", self.sql):
+        if fetch_all(connection, _HAS_GENERATION, self.sql):
             connection.rollback()
             return
         # Of two that create at once, one would fail on an index of the catalog.
         fetch_all(connection, "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", self.sql)
         run(connection, _CREATE.format(ledger=self.sql))
+        if not fetch_all(connection, _HAS_GENERATION, self.sql):  # made by an earlier version of this package
+            run(connection, f"ALTER TABLE {self.sql} ADD COLUMN generation bigint NOT NULL DEFAULT 0")
         connection.commit()
 
-    def entry_of(self, connection: Connection, identity: str) -> LedgerEntry | None:
+    def entries_of(self, connection: Connection, publisher: Publisher) -> list[LedgerEntry]:
         """What a run has in the table.
 
         Raises:
             TableError: it had it in another table of this name.
         """
-        found = next((entry for entry in self._entries(connection, "AND run = %s", identity)), None)
-        if found is not None and found.oid != self.target.oid:
+        found = [entry for entry in self._entries(connection) if publisher.owns(entry.run)]
+        if any(entry.oid != self.target.oid for entry in found):
             raise TableError(
                 f"table {self.label}: this run published to an earlier table of this name, and whether its rows are in "
                 f"this one is not known; nothing was published. If they are not, delete the run's row in {self.sql} "
@@ -81,24 +90,33 @@ class Ledger:
             )
         return found
 
-    def others(self, connection: Connection, identity: str) -> list[LedgerEntry]:
+    def others(self, connection: Connection, publisher: Publisher) -> list[LedgerEntry]:
         """What other runs have in the table, in the order of their publication."""
-        return self._entries(connection, "AND run <> %s AND target_oid = %s", identity, self.target.oid)
+        found = self._entries(connection)
+        return [entry for entry in found if entry.oid == self.target.oid and not publisher.owns(entry.run)]
 
-    def _entries(self, connection: Connection, condition: str, *values: object) -> list[LedgerEntry]:
-        columns = f"run, target_oid::int8, digest, rows, {_XMIN_OF}, transaction::text::int8"
-        statement = f"SELECT {columns} FROM {self.sql} WHERE target = %s {condition} ORDER BY transaction"  # noqa: S608
-        return [LedgerEntry(*row) for row in fetch_all(connection, statement, self.target.sql, *values)]
+    def _entries(self, connection: Connection) -> list[LedgerEntry]:
+        columns = f"run, target_oid::int8, digest, rows, {_XMIN_OF}, transaction::text::int8, generation"
+        statement = f"SELECT {columns} FROM {self.sql} WHERE target = %s ORDER BY transaction"  # noqa: S608
+        return [LedgerEntry(*row) for row in fetch_all(connection, statement, self.target.sql)]
 
-    def write(self, connection: Connection, identity: str, digest: str, rows: int) -> None:
-        """That this transaction publishes the run's rows."""
+    def write(
+        self, connection: Connection, publisher: Publisher, digest: str, rows: int, before: Iterable[LedgerEntry]
+    ) -> None:
+        """That this transaction publishes the run's rows, in the place of what it had `before`."""
+        for entry in before:
+            if entry.run != publisher.identity:
+                statement = f"DELETE FROM {self.sql} WHERE target = %s AND run = %s"  # noqa: S608 - names are quoted
+                run(connection, statement, self.target.sql, entry.run)
         statement = f"""
-            INSERT INTO {self.sql} (target, run, target_oid, digest, rows, transaction)
-            VALUES (%s, %s, %s, %s, %s, pg_current_xact_id())
+            INSERT INTO {self.sql} (target, run, target_oid, digest, rows, transaction, generation)
+            VALUES (%s, %s, %s, %s, %s, pg_current_xact_id(), %s)
             ON CONFLICT (target, run) DO UPDATE SET target_oid = EXCLUDED.target_oid, digest = EXCLUDED.digest,
-                rows = EXCLUDED.rows, transaction = EXCLUDED.transaction, published_at = now()
+                rows = EXCLUDED.rows, transaction = EXCLUDED.transaction, generation = EXCLUDED.generation,
+                published_at = now()
         """  # noqa: S608 - names are quoted
-        run(connection, statement, self.target.sql, identity, self.target.oid, digest, rows)
+        values = (publisher.identity, self.target.oid, digest, rows, publisher.generation)
+        run(connection, statement, self.target.sql, *values)
 
     def take_out(self, connection: Connection, entries: Mapping[LedgerEntry, int]) -> None:
         """So many rows of these runs are gone. What is left of one has another digest, so that the run, if it publishes

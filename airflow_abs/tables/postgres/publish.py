@@ -61,13 +61,14 @@ class TransactionPublication:
     run: RunFiles
     properties: Mapping[str, str]
     on_step: Callable[[str], None] = lambda step: None
-    _unseen: str = ""
-    """What the server said when somebody changed what this run was about to overwrite; perhaps another try of it."""
+    _unseen: CommitConflictError | None = None
+    """What somebody changed that this run was about to overwrite; perhaps another try or a later plan of it."""
 
     def publish(self) -> Published:
         """Commit, or find that it is committed.
 
         Raises:
+            SupersededError: a later plan of the run has published.
             CommitConflictError: others changed what this one would overwrite.
             TargetBusyError: others were faster every time.
             TableError: the table is another one by now, or what this run published before cannot be taken back; the
@@ -100,20 +101,18 @@ class TransactionPublication:
 
     def _prepare(self, connection: Connection, relation: Relation, ledger: Ledger) -> Published:
         """Everything but the commit. The ledger is read first, which takes the snapshot."""
-        entry = ledger.entry_of(connection, self.run.identity)
-        if entry is not None and entry.digest == self.run.digest:
-            return Published(changed=False, details={"transaction": entry.transaction})
-        if self._unseen:
-            raise CommitConflictError(
-                f"table {self.target.table}: others changed rows while this run was about to overwrite them: "
-                f"{self._unseen}; nothing was published. Run commit again if they are to be overwritten, and let one "
-                "run at a time write what it overwrites"
-            )
+        before = ledger.entries_of(connection, self.run.publisher)
+        newest = max((entry.generation for entry in before), default=0)
+        self.run.publisher.check_order(f"table {self.target.table}", newest)
+        if [entry.digest for entry in before] == [self.run.digest]:
+            return Published(changed=False, details={"transaction": before[0].transaction})
+        if self._unseen is not None:
+            raise self._unseen
         run(connection, f"SET LOCAL lock_timeout = '{_LONGEST_WAIT}'")
         columns = self._columns(connection, relation)
         rows = self._stage(connection, relation, columns)
         self.on_step("staged")
-        replaced = self._replace(connection, relation, ledger, entry)
+        replaced = self._replace(connection, relation, ledger, before)
         names = ", ".join(quote(column.name) for column in columns)
         inserted = run(connection, f"INSERT INTO {relation.sql} ({names}) SELECT {names} FROM {_STAGED}")  # noqa: S608
         if inserted != rows:
@@ -121,7 +120,7 @@ class TransactionPublication:
                 f"table {self.target.table}: took {inserted} of {rows} rows, as a trigger or rule of its own changes "
                 "what is inserted; nothing was published. Publish to a table without it"
             )
-        ledger.write(connection, self.run.identity, self.run.digest, rows)
+        ledger.write(connection, self.run.publisher, self.run.digest, rows, before)
         (transaction,) = fetch_one(connection, "SELECT pg_current_xact_id()::text::int8")
         self.on_step("ready")
         return Published(changed=True, replaced=replaced, details={"transaction": transaction})
@@ -185,10 +184,10 @@ class TransactionPublication:
         return copied
 
     def _replace(
-        self, connection: Connection, relation: Relation, ledger: Ledger, entry: LedgerEntry | None
+        self, connection: Connection, relation: Relation, ledger: Ledger, before: list[LedgerEntry]
     ) -> tuple[str, ...]:
         """Delete what this run published before, and what it overwrites; other runs whose rows went."""
-        conditions = [f"xmin = '{entry.xmin}'::xid"] if entry is not None else []
+        conditions = [f"xmin = '{entry.xmin}'::xid" for entry in before]
         if self.target.mode == "overwrite":
             where = self.target.details["where"]
             conditions.append(f"(\n{where}\n)" if where is not None else "true")
@@ -199,17 +198,22 @@ class TransactionPublication:
         try:
             gone = _delete(connection, relation, condition)
         except psycopg2.errors.SerializationFailure as error:
-            self._unseen = reason_of(error, self.properties) if self.target.mode == "overwrite" else ""
+            if self.target.mode == "overwrite":
+                self._unseen = CommitConflictError(
+                    f"table {self.target.table}: others changed rows while this run was about to overwrite them: "
+                    f"{reason_of(error, self.properties)}; nothing was published. Run commit again if they are to be "
+                    "overwritten, and let one run at a time write what it overwrites"
+                )
             raise
         if self.target.mode == "overwrite":
             self._check_unseen(relation, condition, gone.total())
-        elif entry is not None and gone.total() != entry.rows:
+        elif gone.total() != (rows := sum(entry.rows for entry in before)):
             raise TableError(
-                f"table {self.target.table}: this run published {entry.rows} rows, of which {gone.total()} are as they "
+                f"table {self.target.table}: this run published {rows} rows, of which {gone.total()} are as they "
                 "were, so its earlier rows cannot be replaced by those of today; nothing was published. Delete its "
                 f"rows and its row in {ledger.sql}, and run commit again"
             )
-        replaced = {other: gone[other.xmin] for other in ledger.others(connection, self.run.identity)}
+        replaced = {other: gone[other.xmin] for other in ledger.others(connection, self.run.publisher)}
         replaced = {other: count for other, count in replaced.items() if count}
         ledger.take_out(connection, replaced)
         return tuple(other.run for other in replaced)
@@ -220,11 +224,12 @@ class TransactionPublication:
         with open_transaction(self.target.table, self.properties, readonly=True) as other:
             (there,) = fetch_one(other, f"SELECT count(*) FROM {relation.sql} WHERE {condition}")  # noqa: S608
         if there != deleted:
-            raise CommitConflictError(
+            self._unseen = CommitConflictError(
                 f"table {self.target.table}: others committed {there - deleted} rows while this run was about to "
                 "overwrite, which would be lost unseen; nothing was published. Run commit again if they are to be "
                 "overwritten, and let one run at a time write what it overwrites"
             )
+            raise OvertakenError(str(self._unseen))
 
 
 def _delete(connection: Connection, relation: Relation, condition: str) -> Counter[int]:

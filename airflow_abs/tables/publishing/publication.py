@@ -22,6 +22,7 @@ from airflow_abs.tables.sink import Published, RunFiles
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from airflow_abs.exchange.publish.publisher import Publisher
     from airflow_abs.exchange.publish.target_table import TargetTable
 
 
@@ -50,20 +51,20 @@ def publish_region(
         rests_on = [source for source in taken if source.taken is not None and sink.vertex in source.taken.sinks]
         for source in rests_on:
             begin_publication(folder, source, access.open_path)
-        published[sink.vertex] = publish_sink(folder, region, sink, access, declared)
+        published[sink.vertex] = publish_sink(folder, plan, region, sink, access, declared)
         for source in rests_on:
             end_publication(folder, source, sink.vertex)
     return published
 
 
 def publish_sink(
-    folder: JobFolder, region: str, sink: PlannedSink, access: TableAccess, declared: Collection[str]
+    folder: JobFolder, plan: JobPlan, region: str, sink: PlannedSink, access: TableAccess, declared: Collection[str]
 ) -> dict[str, Any]:
     """Publish what all subtasks of the region's decision wrote for one sink; a repetition changes nothing.
 
     Args:
         sink: as planned.
-        folder, region, access, declared: as in `publish_region`.
+        folder, plan, region, access, declared: as in `publish_region`.
 
     Returns:
         the `Publication` as plain values, and the `details` of a table's kind.
@@ -77,19 +78,19 @@ def publish_sink(
     stored = read_decision(folder, region)
     manifests = read_manifests(folder, region, stored.decision.parallelism, decision=stored.digest)
     staged = staged_files(folder, manifests, sink.result)
-    identity = f"{folder.dag_id}/{folder.run_id}/{folder.job}/{sink.vertex}"
+    publisher = plan.publisher(folder, sink.vertex)
     if sink.table is not None:
-        return publish_staged(sink.table, staged, identity=identity, access=access)
+        return publish_staged(sink.table, staged, publisher=publisher, access=access)
     if sink.files is None:
         raise ValueError(f"sink of {sink.vertex}: the plan has no folder and no table for it")
-    return asdict(publish(access.open_path(sink.files.path), staged, mode=sink.files.mode, identity=identity))
+    return asdict(publish(access.open_path(sink.files.path), staged, mode=sink.files.mode, publisher=publisher))
 
 
 def publish_staged(
     target: TargetTable,
     staged: Sequence[StagedFile],
     *,
-    identity: str,
+    publisher: Publisher,
     access: TableAccess,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def publish_staged(
     Args:
         target: as planned, of a kind that the DAG declares.
         staged: in the exchange, of all subtasks.
-        identity: names the run and the sink, the same in every try.
+        publisher: whose they are.
         access: as in `TableSink.publish`.
         on_step: see `TableSink.publish`.
 
@@ -106,7 +107,7 @@ def publish_staged(
         CommitError, TableError: see `TableSink.publish`; or nobody knows whether it was published.
     """
     files = tuple(file for file in staged if file.rows)
-    run = RunFiles(identity, digest_of(staged, target.mode, identity), files)
+    run = RunFiles(publisher, digest_of(staged, target.mode, publisher.identity), files)
     try:
         done: Published = class_of(target.kind).publish(target, run, access, on_step)
     except ExchangeError:
@@ -118,7 +119,7 @@ def publish_staged(
         ) from error
     told = Publication(
         target=target.table,
-        identity=identity,
+        identity=publisher.identity,
         files=len(files),
         rows=sum(file.rows for file in staged),
         bytes=sum(file.bytes for file in files),

@@ -17,12 +17,17 @@ from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from airflow_abs.exchange.errors import CommitConflictError, TargetBusyError
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.sink import Published
 
 RUN_PROPERTY = "airflow-abs.run"
 """Under this name a commit says whose it is."""
+DIGEST_PROPERTY = "airflow-abs.digest"
+"""And under this one, which rows of the run it published."""
+GENERATION_PROPERTY = "airflow-abs.plan"
+"""And under this one, of which plan of the run it is: a later one has a higher number."""
 
 _OURS = "airflow-abs"
 _TRIES = 50
@@ -52,7 +57,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
 
     Args:
         target: as planned.
-        identity: names the run and the sink, the same in every try.
+        publisher: whose it is, the same in every try.
         digest: tells two publications of one run apart.
         count: of the files that it will make.
         on_step: told every step that is done; what it raises stops the publication there, as a kill would.
@@ -60,7 +65,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
     """
 
     target: TargetTable
-    identity: str
+    publisher: Publisher
     digest: str
     count: int
     on_step: Callable[[str], None] = lambda step: None
@@ -70,6 +75,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
         """Commit, or find that it is committed.
 
         Raises:
+            SupersededError: a later plan of the run has published.
             CommitConflictError: others committed what this one would overwrite.
             TargetBusyError: others were faster every time.
             TableError: the table is another one by now, or what this run published before cannot be taken back.
@@ -79,6 +85,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
         refusal = ""
         for number in range(_TRIES):
             head = self.head()
+            self.publisher.check_order(f"table {self.target.table}", self.generation(head))
             if (done := self.find_done(head)) is not None:
                 return done
             if seen is not None:
@@ -107,6 +114,10 @@ class RunPublication(ABC, Generic[Head, New, Old]):
     @abstractmethod
     def head(self) -> Head:
         """The table as it is now, which must be the one that was planned for (`refuse_changed`)."""
+
+    @abstractmethod
+    def generation(self, head: Head) -> int:
+        """The highest that the table tells of this run."""
 
     @abstractmethod
     def find_done(self, head: Head) -> Published | None:
@@ -150,14 +161,27 @@ class RunPublication(ABC, Generic[Head, New, Old]):
         """
 
     @property
+    def identity(self) -> str:
+        """Under which the run is noted in the table."""
+        return self.publisher.identity
+
+    @property
     def prefix(self) -> str:
-        """Of the names of all files of this run."""
-        return f"{_OURS}-{_short(self.identity)}-"
+        """Of the names of all files that this run makes."""
+        return prefix_of(self.identity)
+
+    def is_ours(self, name: str, more: Iterable[str] = ()) -> bool:
+        """Whether a file is of an earlier publication of this run.
+
+        Args:
+            more: identities besides those that are known beforehand.
+        """
+        return name.startswith(tuple(map(prefix_of, (*self.publisher.identities, *more))))
 
     def is_among(self, names: Iterable[str]) -> bool:
         """Whether the files of a table are those that an earlier try of the same digest has made, no more and no less;
         all that can be known where the table's history forgets."""
-        mine = [name for name in names if name.startswith(self.prefix)]
+        mine = [name for name in names if self.is_ours(name)]
         return len(mine) == self.count and all(name.startswith(self.prefix + self.digest[:12]) for name in mine)
 
     def other_runs(self, names: Iterable[str], runs: Callable[[], Iterable[str | None]]) -> tuple[str, ...]:
@@ -166,8 +190,9 @@ class RunPublication(ABC, Generic[Head, New, Old]):
         Args:
             runs: all that the table's history tells of; asked only if one of the files is another run's.
         """
-        shorts = {name.split("-")[2] for name in names if name.startswith(f"{_OURS}-")} - {_short(self.identity)}
-        return tuple(dict.fromkeys(run for run in runs() if run and _short(run) in shorts)) if shorts else ()
+        shorts = {name.split("-")[2] for name in names if name.startswith(f"{_OURS}-") and not self.is_ours(name)}
+        known = (run for run in runs() if run and not self.publisher.owns(run)) if shorts else ()
+        return tuple(dict.fromkeys(run for run in known if short_name(run) in shorts))
 
     def overwritten(self, files: Sequence[New]) -> set[Any]:
         """The partitions that these files take the place of."""
@@ -200,5 +225,11 @@ class RunPublication(ABC, Generic[Head, New, Old]):
         return made
 
 
-def _short(run: str) -> str:
-    return hashlib.sha256(run.encode()).hexdigest()[:16]
+def short_name(identity: str) -> str:
+    """Of a run, where its identity is too long, or is no one's business."""
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+
+def prefix_of(identity: str) -> str:
+    """Of the names of all files that a run makes."""
+    return f"{_OURS}-{short_name(identity)}-"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_abs.exchange.publish import local_folder
 from airflow_abs.exchange.publish.publication import CommitMode, publish, read_commit
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from tests.exchange.publish.commits import KilledError, leftovers, stage, visible
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 def steps_of(root: ExchangePath, target: ExchangePath, mode: CommitMode) -> list[str]:
     steps: list[str] = []
-    publish(target, stage(root, ["a", "b"], attempt=9), mode=mode, identity="dry run", on_step=steps.append)
+    publish(target, stage(root, ["a", "b"], attempt=9), mode=mode, publisher=Publisher("dry run"), on_step=steps.append)
     return steps
 
 
@@ -42,7 +43,7 @@ def test_stopped_at_any_step_and_run_again_the_target_is_whole(
         target = root / "mart" / f"t{number}" / "ds=1"
         old = ["old 1", "old 2"] if before == "something" else []
         if old:
-            publish(target, stage(root, old, attempt=1), mode="overwrite", identity="run 1")
+            publish(target, stage(root, old, attempt=1), mode="overwrite", publisher=Publisher("run 1"))
         new = stage(root, ["new 1", "new 2", "new 3"], attempt=2)
         whole = [*(["new 1", "new 2", "new 3"]), *(old if mode == "append" else [])]
 
@@ -54,10 +55,10 @@ def test_stopped_at_any_step_and_run_again_the_target_is_whole(
                 raise KilledError(step)
 
         with pytest.raises(KilledError) as caught:
-            publish(target, new, mode=mode, identity="run 2", on_step=stop)
+            publish(target, new, mode=mode, publisher=Publisher("run 2"), on_step=stop)
         if locate(target).is_local and str(caught.value) != "moved aside":
             assert visible(target) in (old, whole), f"a mixture after {caught.value}"
-        done = publish(target, new, mode=mode, identity="run 2")
+        done = publish(target, new, mode=mode, publisher=Publisher("run 2"))
         assert visible(target) == whole, f"after {caught.value}"
         assert (done.files, leftovers(target)) == (3, []), f"after {caught.value}"
 
@@ -68,18 +69,18 @@ def test_another_run_cleans_up_after_one_that_was_killed(root: ExchangePath, mod
         pytest.skip("shown on the store in memory")
     for number, step in enumerate(steps_of(root, root / "mart" / "dry" / "t", mode)):
         target = root / "mart" / f"t{number}" / "ds=1"
-        publish(target, stage(root, ["old"], attempt=1), mode="overwrite", identity="run 1")
+        publish(target, stage(root, ["old"], attempt=1), mode="overwrite", publisher=Publisher("run 1"))
 
         def stop(done: str, at: str = step) -> None:
             if done.rsplit(maxsplit=1)[-1] == at.rsplit(maxsplit=1)[-1]:
                 raise KilledError(done)
 
         with pytest.raises(KilledError):
-            publish(target, stage(root, ["lost 1", "lost 2"], 2), mode=mode, identity="run 2", on_step=stop)
+            publish(target, stage(root, ["lost 1", "lost 2"], 2), mode=mode, publisher=Publisher("run 2"), on_step=stop)
         committed = read_commit(target)
         assert committed is not None
-        published = committed.of("run 2") is not None
-        publish(target, stage(root, ["new"], attempt=3), mode=mode, identity="run 3")
+        published = committed.of(Publisher("run 2")) != []
+        publish(target, stage(root, ["new"], attempt=3), mode=mode, publisher=Publisher("run 3"))
         lost = ["lost 1", "lost 2"] if published else []
         assert visible(target) == ([*lost, "new", "old"] if mode == "append" else ["new"]), f"after {step}"
         assert leftovers(target) == [], f"after {step}"
@@ -89,6 +90,7 @@ KILL_AT_EVERY_STEP = """
 import os, sys
 from pathlib import Path
 from airflow_abs.exchange.publish.publication import StagedFile, publish
+from airflow_abs.exchange.publish.publisher import Publisher
 
 root, mode, swaps = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "True"
 if not swaps:
@@ -107,7 +109,7 @@ def seen(target):
 old, new = stage(["old1", "old2"]), stage(["new1", "new2"])
 for number in range(100):
     target = root / "mart" / f"t{number}" / "ds=1"
-    publish(target, old, mode="overwrite", identity="run 1")
+    publish(target, old, mode="overwrite", publisher=Publisher("run 1"))
     child = os.fork()
     if child == 0:
         left = [number]
@@ -115,12 +117,12 @@ for number in range(100):
             if left[0] == 0:
                 os._exit(9)  # no finally block runs, as after SIGKILL
             left[0] -= 1
-        publish(target, new, mode=mode, identity="run 2", on_step=die)
+        publish(target, new, mode=mode, publisher=Publisher("run 2"), on_step=die)
         os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     after = [*(["new1", "new2"]), *(["old1", "old2"] if mode == "append" else [])]
     assert seen(target) in (["old1", "old2"], after) + (() if swaps else (None,)), seen(target)
-    publish(target, new, mode=mode, identity="run 2")
+    publish(target, new, mode=mode, publisher=Publisher("run 2"))
     assert seen(target) == after, (number, seen(target))
     assert sorted(path.name for path in (root / "mart").iterdir() if path.name.startswith(".")) == []
     if code == 0:
@@ -170,9 +172,9 @@ def test_any_story_of_runs_and_kills_ends_as_its_model(story: list[tuple[CommitM
                     raise KilledError(step)
 
             try:
-                publish(root / "m" / "t", staged, mode=mode, identity=identity, on_step=stop)
+                publish(root / "m" / "t", staged, mode=mode, publisher=Publisher(identity), on_step=stop)
             except KilledError:
-                publish(root / "m" / "t", staged, mode=mode, identity=identity)
+                publish(root / "m" / "t", staged, mode=mode, publisher=Publisher(identity))
             what = (mode, number if contents else None)  # attempts differ, but no files are always the same no files
             if identity not in model or done[identity] != what:
                 model = {**(model if mode == "append" else {}), identity: contents}

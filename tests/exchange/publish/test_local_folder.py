@@ -12,6 +12,7 @@ from upath import UPath
 from airflow_abs.exchange.errors import CommitError, TargetExistsError
 from airflow_abs.exchange.publish.local_folder import LocalCommit, exchange, work_folder
 from airflow_abs.exchange.publish.publication import publish
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.storage.whole_files import write_atomic
 from tests.exchange.publish.commits import stage, visible
 
@@ -51,13 +52,13 @@ def test_a_refused_link_becomes_a_copy(tmp_path: Path, monkeypatch: pytest.Monke
 
     staged = stage(tmp_path, ["a"])
     monkeypatch.setattr("os.link", refuse)
-    publish(tmp_path / "mart" / "t", staged, mode="append", identity="run")
+    publish(tmp_path / "mart" / "t", staged, mode="append", publisher=Publisher("run"))
     assert visible(tmp_path / "mart" / "t") == ["a"]
 
 
 def test_a_full_disk_is_named_and_leaves_the_old_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "mart" / "t"
-    publish(target, stage(tmp_path, ["old"]), mode="overwrite", identity="run 1")
+    publish(target, stage(tmp_path, ["old"]), mode="overwrite", publisher=Publisher("run 1"))
     staged = stage(tmp_path, ["new"], attempt=2)
 
     def full(*_: object, **__: object) -> None:
@@ -65,14 +66,14 @@ def test_a_full_disk_is_named_and_leaves_the_old_output(tmp_path: Path, monkeypa
 
     monkeypatch.setattr("os.link", full)
     with pytest.raises(CommitError, match=r"cannot be published \(OSError: .*No space left.*readers see what they saw"):
-        publish(target, staged, mode="overwrite", identity="run 2")
+        publish(target, staged, mode="overwrite", publisher=Publisher("run 2"))
     assert visible(target) == ["old"]
 
 
 def test_a_symlink_to_the_target_keeps_pointing_to_it(tmp_path: Path) -> None:
     (tmp_path / "disk" / "t").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "disk" / "t")
-    publish(tmp_path / "link", stage(tmp_path, ["a"]), mode="overwrite", identity="run")
+    publish(tmp_path / "link", stage(tmp_path, ["a"]), mode="overwrite", publisher=Publisher("run"))
     assert (tmp_path / "link").is_symlink()
     assert visible(tmp_path / "disk" / "t") == ["a"]
 
@@ -82,7 +83,7 @@ def test_append_keeps_a_folder_that_is_a_link(tmp_path: Path) -> None:
     write_atomic(tmp_path / "disk" / "hour=1" / "old.parquet", b"old")
     target.mkdir(parents=True)
     (target / "hour=1").symlink_to("../../disk/hour=1")
-    publish(target, stage(tmp_path, ["a"]), mode="append", identity="run")
+    publish(target, stage(tmp_path, ["a"]), mode="append", publisher=Publisher("run"))
     assert (target / "hour=1").readlink() == Path("../../disk/hour=1")
     assert (target / "hour=1" / "old.parquet").read_bytes() == b"old"
     assert [path.read_bytes() for path in target.glob("*.parquet")] == [b"a"]
@@ -94,7 +95,7 @@ def test_mode_error_sees_a_folder_that_is_a_link(tmp_path: Path) -> None:
     target.mkdir(parents=True)
     (target / "hour=1").symlink_to(tmp_path / "disk")
     with pytest.raises(TargetExistsError, match="holds 1 files that run did not publish"):
-        publish(target, stage(tmp_path, ["a"]), mode="error", identity="run")
+        publish(target, stage(tmp_path, ["a"]), mode="error", publisher=Publisher("run"))
 
 
 def test_overwrite_removes_a_link_and_not_what_is_behind_it(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_overwrite_removes_a_link_and_not_what_is_behind_it(tmp_path: Path) -> N
     write_atomic(tmp_path / "disk" / "old.parquet", b"old")
     target.mkdir(parents=True)
     (target / "hour=1").symlink_to(tmp_path / "disk")
-    publish(target, stage(tmp_path, ["a"]), mode="overwrite", identity="run")
+    publish(target, stage(tmp_path, ["a"]), mode="overwrite", publisher=Publisher("run"))
     assert not (target / "hour=1").is_symlink()
     assert (tmp_path / "disk" / "old.parquet").read_bytes() == b"old"
 
@@ -111,21 +112,21 @@ def test_the_mode_bits_of_the_target_stay(tmp_path: Path) -> None:
     target = tmp_path / "mart" / "t"
     target.mkdir(parents=True)
     target.chmod(0o2770)
-    publish(target, stage(tmp_path, ["a"]), mode="overwrite", identity="run")
+    publish(target, stage(tmp_path, ["a"]), mode="overwrite", publisher=Publisher("run"))
     assert target.stat().st_mode & 0o7777 == 0o2770
 
 
 def test_files_staged_on_another_store_are_copied(tmp_path: Path) -> None:
     memory = UPath("memory://other-store")
-    publish(tmp_path / "t", stage(memory, ["a"]), mode="overwrite", identity="run")
-    publish(memory / "t", stage(tmp_path, ["b"]), mode="overwrite", identity="run")
+    publish(tmp_path / "t", stage(memory, ["a"]), mode="overwrite", publisher=Publisher("run"))
+    publish(memory / "t", stage(tmp_path, ["b"]), mode="overwrite", publisher=Publisher("run"))
     assert (visible(tmp_path / "t"), visible(memory / "t")) == (["a"], ["b"])
     memory.fs.rm(memory.path, recursive=True)
 
 
 def test_local_commit_hears_every_step(tmp_path: Path) -> None:
     steps: list[str] = []
-    plan = LocalCommit(tmp_path / "t", "run", steps.append).publish(stage(tmp_path, ["a"]), "append")
+    plan = LocalCommit(tmp_path / "t", Publisher("run"), steps.append).publish(stage(tmp_path, ["a"]), "append")
     name = plan.put[0][1]
     assert steps == [
         "locked",
@@ -152,8 +153,8 @@ def test_where_folders_cannot_be_swapped_two_renames_do_it(
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: Libc)
     target = tmp_path / "mart" / "t"
     for run in ("a", "b"):
-        publish(target, stage(tmp_path, [run]), mode="overwrite", identity=run)
+        publish(target, stage(tmp_path, [run]), mode="overwrite", publisher=Publisher(run))
     assert visible(target) == ["b"]
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a C library without the call
-    publish(target, stage(tmp_path, ["c"]), mode="overwrite", identity="c")
+    publish(target, stage(tmp_path, ["c"]), mode="overwrite", publisher=Publisher("c"))
     assert visible(target) == ["c"]

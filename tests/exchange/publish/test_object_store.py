@@ -12,6 +12,7 @@ from upath import UPath
 from airflow_abs.exchange.errors import CommitError, ExchangeUnreachableError, MissingFileError, TargetBusyError
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.publication import publish, read_commit
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import CommitEntry, CommitRecord, PublishedFile
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic, write_json
@@ -34,13 +35,13 @@ def test_a_reader_of_the_record_sees_old_or_new_at_every_step(bucket: UPath) -> 
         assert record is not None
         return [read_bytes(target / file.name).decode() for entry in record.entries for file in entry.files]
 
-    publish(target, stage(bucket, ["old 1", "old 2"]), mode="overwrite", identity="run 1")
+    publish(target, stage(bucket, ["old 1", "old 2"]), mode="overwrite", publisher=Publisher("run 1"))
     seen: list[list[str]] = []
     publish(
         target,
         stage(bucket, ["new 1", "new 2"], attempt=2),
         mode="overwrite",
-        identity="run 2",
+        publisher=Publisher("run 2"),
         on_step=lambda step: seen.append(recorded()),
     )
     assert [contents for number, contents in enumerate(seen) if number == 0 or contents != seen[number - 1]] == [
@@ -67,13 +68,13 @@ def test_a_publisher_that_was_taken_over_while_it_copied_harms_nothing(bucket: U
             assert placed.wait(60)
 
     def publish_second() -> None:
-        StoreCommit(target, "run 2", stop_before_recording, now=lambda: clock[0], threads=1).publish(
+        StoreCommit(target, Publisher("run 2"), stop_before_recording, now=lambda: clock[0], threads=1).publish(
             second, "overwrite"
         )
 
     other = threading.Thread(target=publish_second)
     with pytest.raises(TargetBusyError, match="run 2 is publishing to it right now"):
-        StoreCommit(target, "run 1", sleep_beyond_the_lease, now=lambda: clock[0], threads=1).publish(
+        StoreCommit(target, Publisher("run 1"), sleep_beyond_the_lease, now=lambda: clock[0], threads=1).publish(
             first, "overwrite"
         )
     may_record.set()
@@ -88,7 +89,7 @@ def test_a_repeated_publication_that_fails_deletes_nothing(root: ExchangePath) -
     """One of its published files is gone and the exchange was released; somebody else has added files since."""
     target, staged = root / "mart" / "t", stage(root, ["a", "b"])
     write_atomic(target / "ours.parquet", b"before us")
-    publish(target, staged, mode="overwrite", identity="run")
+    publish(target, staged, mode="overwrite", publisher=Publisher("run"))
     record = read_commit(target)
     assert record is not None
     write_atomic(target / "ours.parquet", b"somebody else's")
@@ -96,7 +97,7 @@ def test_a_repeated_publication_that_fails_deletes_nothing(root: ExchangePath) -
         lost.fs.rm_file(lost.path)
     for _ in range(2):
         with pytest.raises(MissingFileError, match="clear the subtask that wrote it"):
-            publish(target, staged, mode="overwrite", identity="run")
+            publish(target, staged, mode="overwrite", publisher=Publisher("run"))
         assert visible(target) == ["b", "somebody else's"]
 
 
@@ -111,8 +112,8 @@ def test_what_another_run_wrote_since_a_killed_publisher_saw_it_stays(bucket: UP
             raise KilledError(step)
 
     with pytest.raises(KilledError):
-        publish(target, stage(bucket, ["a"]), mode="overwrite", identity="run 1", on_step=die)
-    publish(target, stage(bucket, ["b"], attempt=2), mode="append", identity="run 2")
+        publish(target, stage(bucket, ["a"]), mode="overwrite", publisher=Publisher("run 1"), on_step=die)
+    publish(target, stage(bucket, ["b"], attempt=2), mode="append", publisher=Publisher("run 2"))
     assert visible(target) == ["a", "b", "written after the commit"]
 
 
@@ -122,7 +123,7 @@ def test_what_a_version_without_a_log_published_counts(bucket: UPath) -> None:
     write_atomic(target / "part-0", b"old")
     write_json(target / "_airflow_abs_commit", before.to_json())
     assert read_commit(target) == before
-    publish(target, stage(bucket, ["new"]), mode="overwrite", identity="run 1")
+    publish(target, stage(bucket, ["new"]), mode="overwrite", publisher=Publisher("run 1"))
     assert visible(target) == ["new"]
     assert not locate(target).fs.exists(str(locate(target / "_airflow_abs_commit").path))
 
@@ -135,11 +136,13 @@ def test_the_claim_is_renewed_while_files_are_copied(bucket: UPath) -> None:
         if step.startswith("part-"):
             clock[0] += 400  # of a lease of 600 s: without renewals it would be over after the second file
             with pytest.raises(TargetBusyError) as caught:
-                StoreCommit(target, "run 2", lambda step: None, now=lambda: clock[0]).publish([], "overwrite")
+                StoreCommit(target, Publisher("run 2"), lambda step: None, now=lambda: clock[0]).publish(
+                    [], "overwrite"
+                )
             conflicts.append(str(caught.value))
 
     staged = stage(bucket, ["a", "b", "c", "d"])
-    StoreCommit(target, "run 1", let_time_pass, now=lambda: clock[0], threads=1).publish(staged, "overwrite")
+    StoreCommit(target, Publisher("run 1"), let_time_pass, now=lambda: clock[0], threads=1).publish(staged, "overwrite")
     assert len(conflicts) == 4
 
 
@@ -152,11 +155,11 @@ def test_a_store_that_refuses_is_named(bucket: UPath, monkeypatch: pytest.Monkey
     with pytest.raises(
         CommitError, match=r"cannot be published \(PermissionError: .*rights to read, write, list and d"
     ):
-        publish(bucket / "t", staged, mode="append", identity="run")
+        publish(bucket / "t", staged, mode="append", publisher=Publisher("run"))
 
 
 def test_a_reader_whom_the_store_refuses_gets_an_error_of_the_exchange(s3: S3Server, s3_root: UPath) -> None:
-    publish(s3_root / "t", stage(s3_root, ["row"]), mode="overwrite", identity="run 1")
+    publish(s3_root / "t", stage(s3_root, ["row"]), mode="overwrite", publisher=Publisher("run 1"))
     s3.answer(403, "AccessDenied", ["LIST", "GET"], times=None)
     with pytest.raises(ExchangeUnreachableError, match=r"/t: cannot be read \(PermissionError: "):
         read_commit(s3_root / "t")

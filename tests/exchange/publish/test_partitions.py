@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from airflow_abs.exchange.publish.publication import StagedFile, publish, read_commit
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import CommitMode, partition_of
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import write_atomic
@@ -29,7 +30,7 @@ def put(
 ) -> bool:
     """Publish one file for each day; whether anything changed."""
     staged = stage(root, {f"day={day.removeprefix('d')}": content for day, content in days.items()}, run)
-    return publish(target, staged, mode=mode, identity=run).changed
+    return publish(target, staged, mode=mode, publisher=Publisher(run)).changed
 
 
 def folders(target: ExchangePath) -> set[str]:
@@ -67,7 +68,7 @@ def test_who_was_replaced_in_part_is_told_and_in_whole_forgotten(root: ExchangeP
     put(root, target, "one", d1="a", d2="b")
     put(root, target, "two", d2="B")
     staged = stage(root, {"day=1": "x", "day=2": "y"}, "three")
-    assert publish(target, staged, mode="overwrite_partitions", identity="three").replaced == ("one", "two")
+    assert publish(target, staged, mode="overwrite_partitions", publisher=Publisher("three")).replaced == ("one", "two")
     record = read_commit(target)
     assert record is not None
     assert [entry.identity for entry in record.entries] == ["three"]
@@ -90,7 +91,7 @@ def test_a_run_that_is_cleared_takes_back_what_it_does_not_write_any_more(
     put(root, target, "one", d1="a", d2="b")
     put(root, target, "two", d3="c")
     again = stage(root, {"day=1": "A"}, "one", attempt=2)
-    publish(target, again, mode="overwrite_partitions", identity="one")
+    publish(target, again, mode="overwrite_partitions", publisher=Publisher("one"))
     assert visible(target) == ["A", "c"]
 
 

@@ -11,11 +11,13 @@ from airflow_abs.exchange.errors import (
     CommitError,
     DamagedFileError,
     MissingFileError,
+    SupersededError,
     TargetBusyError,
     TargetExistsError,
 )
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publication import CommitMode, Publication, publish, read_commit, staged_files
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, ResultManifest
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic
@@ -23,7 +25,7 @@ from tests.exchange.publish.commits import leftovers, stage, visible
 
 
 def test_a_new_target_holds_the_files_with_names_of_this_run(root: ExchangePath, target: ExchangePath) -> None:
-    done = publish(target, stage(root, ["one", "three"]), mode="overwrite", identity="dag/run/v")
+    done = publish(target, stage(root, ["one", "three"]), mode="overwrite", publisher=Publisher("dag/run/v"))
     assert done == Publication(str(target), "dag/run/v", files=2, rows=2, bytes=8, changed=True)
     record = read_commit(target)
     assert record is not None
@@ -39,26 +41,67 @@ def test_a_new_target_holds_the_files_with_names_of_this_run(root: ExchangePath,
 @pytest.mark.parametrize("mode", ["overwrite", "append", "error"])
 def test_publishing_the_same_again_changes_nothing(root: ExchangePath, target: ExchangePath, mode: CommitMode) -> None:
     staged = stage(root, ["a", "b"])
-    first = publish(target, staged, mode=mode, identity="run")
-    again = publish(target, staged, mode=mode, identity="run")
+    first = publish(target, staged, mode=mode, publisher=Publisher("run"))
+    again = publish(target, staged, mode=mode, publisher=Publisher("run"))
     assert (first.changed, again.changed) == (True, False)
     assert (again.files, again.rows, again.bytes) == (2, 2, 2)
     assert visible(target) == ["a", "b"]
 
 
+def plan_of(generation: int, installation: str = "one") -> Publisher:
+    return Publisher(f"{installation}:dag/monday/job", generation, "dag/monday/job", ("total",))
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append", "error"])
+def test_a_commit_of_an_earlier_plan_does_not_replace_what_a_later_one_published(
+    root: ExchangePath, target: ExchangePath, mode: CommitMode
+) -> None:
+    publish(target, stage(root, ["a"], attempt=1), mode=mode, publisher=plan_of(1))
+    publish(target, stage(root, ["b"], attempt=2), mode=mode, publisher=plan_of(2))
+    with pytest.raises(SupersededError) as refused:
+        publish(target, stage(root, ["late"], attempt=3), mode=mode, publisher=plan_of(1))
+    assert str(refused.value) == (
+        f"sink {locate(target)}: a later plan of this run (one:dag/monday/job) has published to it, number 2, and this "
+        "commit is of plan number 1; nothing was published. The run was cleared while this commit was under way; if "
+        "its rows are to be replaced once more, clear the task plan and everything after it"
+    )
+    assert refused.value.restartable is False
+    assert visible(target) == ["b"]
+
+
+def test_what_another_installation_appended_under_the_same_names_is_kept(
+    root: ExchangePath, target: ExchangePath
+) -> None:
+    publish(target, stage(root, ["a"], attempt=1), mode="append", publisher=plan_of(7, "one"))
+    publish(target, stage(root, ["b"], attempt=2), mode="append", publisher=plan_of(3, "other"))
+    assert visible(target) == ["a", "b"]
+    done = publish(target, stage(root, ["c"], attempt=3), mode="overwrite", publisher=plan_of(8, "one"))
+    assert done.replaced == ("other:dag/monday/job",)
+
+
+@pytest.mark.parametrize("vertex", ["total", "renamed since"])
+def test_what_was_published_for_a_vertex_is_the_runs_own_whatever_it_is_called(
+    root: ExchangePath, target: ExchangePath, vertex: str
+) -> None:
+    publish(target, stage(root, ["a"], attempt=1), mode="append", publisher=Publisher(f"dag/monday/job/{vertex}"))
+    publish(target, stage(root, ["b"], attempt=2), mode="append", publisher=Publisher("dag/monday/job 2/total"))
+    publish(target, stage(root, ["c"], attempt=3), mode="append", publisher=plan_of(1))
+    assert visible(target) == ["b", "c"]
+
+
 def test_overwrite_leaves_nothing_of_before(root: ExchangePath, target: ExchangePath) -> None:
     write_atomic(target / "hour=1" / "foreign.parquet", b"old")
-    publish(target, stage(root, ["a"]), mode="append", identity="run 1")
-    second = publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
+    publish(target, stage(root, ["a"]), mode="append", publisher=Publisher("run 1"))
+    second = publish(target, stage(root, ["b"], attempt=2), mode="overwrite", publisher=Publisher("run 2"))
     assert visible(target) == ["b"]
     assert second.replaced == ("run 1",)
-    assert publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2").replaced == ()
+    assert publish(target, stage(root, ["b"], attempt=2), mode="overwrite", publisher=Publisher("run 2")).replaced == ()
 
 
 def test_append_keeps_what_others_wrote(root: ExchangePath, target: ExchangePath) -> None:
     write_atomic(target / "hour=1" / "foreign.parquet", b"old")
-    publish(target, stage(root, ["a"]), mode="append", identity="run 1")
-    publish(target, stage(root, ["b", "c"]), mode="append", identity="run 2")
+    publish(target, stage(root, ["a"]), mode="append", publisher=Publisher("run 1"))
+    publish(target, stage(root, ["b", "c"]), mode="append", publisher=Publisher("run 2"))
     assert visible(target) == ["a", "b", "c", "old"]
     record = read_commit(target)
     assert record is not None
@@ -69,20 +112,20 @@ def test_append_keeps_what_others_wrote(root: ExchangePath, target: ExchangePath
 def test_a_cleared_run_replaces_its_own_files_in_every_mode(
     root: ExchangePath, target: ExchangePath, mode: CommitMode
 ) -> None:
-    publish(target, stage(root, ["a", "b"], attempt=1), mode=mode, identity="run")
-    done = publish(target, stage(root, ["c"], attempt=2), mode=mode, identity="run")
+    publish(target, stage(root, ["a", "b"], attempt=1), mode=mode, publisher=Publisher("run"))
+    done = publish(target, stage(root, ["c"], attempt=2), mode=mode, publisher=Publisher("run"))
     assert done.changed
     assert visible(target) == ["c"]
 
 
 def test_files_that_somebody_deleted_are_published_again(root: ExchangePath, target: ExchangePath) -> None:
     staged = stage(root, ["a", "b"])
-    publish(target, staged, mode="append", identity="run")
+    publish(target, staged, mode="append", publisher=Publisher("run"))
     record = read_commit(target)
     assert record is not None
     path = locate(target) / record.entries[0].files[0].name
     path.fs.rm_file(path.path)
-    assert publish(target, staged, mode="append", identity="run").changed
+    assert publish(target, staged, mode="append", publisher=Publisher("run")).changed
     assert visible(target) == ["a", "b"]
 
 
@@ -91,67 +134,67 @@ def test_mode_error_refuses_a_target_with_data_of_others(root: ExchangePath, tar
     with pytest.raises(
         TargetExistsError, match=r"holds 1 files that run did not publish \(such as 'foreign.parquet'\)"
     ):
-        publish(target, stage(root, ["a"]), mode="error", identity="run")
+        publish(target, stage(root, ["a"]), mode="error", publisher=Publisher("run"))
     assert visible(target) == ["old"]
     assert leftovers(target) == []
 
 
 def test_mode_error_accepts_an_empty_folder(root: ExchangePath, target: ExchangePath) -> None:
     write_atomic(target / "_SUCCESS", b"")
-    publish(target, stage(root, ["a"]), mode="error", identity="run")
+    publish(target, stage(root, ["a"]), mode="error", publisher=Publisher("run"))
     assert visible(target) == ["a"]
 
 
 def test_a_run_without_files_empties_the_target(root: ExchangePath, target: ExchangePath) -> None:
-    publish(target, stage(root, ["a"]), mode="overwrite", identity="run 1")
-    done = publish(target, [], mode="overwrite", identity="run 2")
+    publish(target, stage(root, ["a"]), mode="overwrite", publisher=Publisher("run 1"))
+    done = publish(target, [], mode="overwrite", publisher=Publisher("run 2"))
     assert (done.files, done.changed, visible(target)) == (0, True, [])
     assert read_bytes(target / "_SUCCESS") == b""
 
 
 def test_a_missing_staged_file_leaves_the_old_output(root: ExchangePath, target: ExchangePath) -> None:
-    publish(target, stage(root, ["old"]), mode="overwrite", identity="run 1")
+    publish(target, stage(root, ["old"]), mode="overwrite", publisher=Publisher("run 1"))
     staged = stage(root, ["a", "b"], attempt=2)
     gone = locate(staged[1].source)
     gone.fs.rm_file(gone.path)
     with pytest.raises(MissingFileError, match="no such file; its manifest lists it: clear the subtask") as caught:
-        publish(target, staged, mode="overwrite", identity="run 2")
+        publish(target, staged, mode="overwrite", publisher=Publisher("run 2"))
     assert caught.value.path == str(gone)
     assert visible(target) == ["old"]
 
 
 def test_a_staged_file_of_another_size_leaves_the_old_output(root: ExchangePath, target: ExchangePath) -> None:
-    publish(target, stage(root, ["old"]), mode="overwrite", identity="run 1")
+    publish(target, stage(root, ["old"]), mode="overwrite", publisher=Publisher("run 1"))
     staged = stage(root, ["a", "b"], attempt=2)
     write_atomic(staged[1].source, b"longer")
     with pytest.raises(DamagedFileError, match="6 bytes, its manifest says 1; clear the subtask"):
-        publish(target, staged, mode="overwrite", identity="run 2")
+        publish(target, staged, mode="overwrite", publisher=Publisher("run 2"))
     assert visible(target) == ["old"]
 
 
 def test_an_unknown_mode_and_an_empty_identity_are_refused(tmp_path: Path) -> None:
     expected = "mode 'replace', expected one of overwrite, overwrite_partitions, append, error"
     with pytest.raises(ValueError, match=expected):
-        publish(tmp_path / "t", [], mode="replace", identity="run")  # type: ignore[arg-type]
+        publish(tmp_path / "t", [], mode="replace", publisher=Publisher("run"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="expected an identity that names the run"):
-        publish(tmp_path / "t", [], mode="append", identity="")
+        publish(tmp_path / "t", [], mode="append", publisher=Publisher(""))
 
 
 def test_the_root_of_a_file_system_is_no_target() -> None:
     with pytest.raises(CommitError, match="is the root of a file system; give the sink a folder of its own"):
-        publish(Path("/"), [], mode="append", identity="run")
+        publish(Path("/"), [], mode="append", publisher=Publisher("run"))
 
 
 def test_a_file_is_no_target(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"")
     with pytest.raises(CommitError, match="is a file, expected a folder"):
-        publish(tmp_path / "t", [], mode="append", identity="run")
+        publish(tmp_path / "t", [], mode="append", publisher=Publisher("run"))
 
 
 def test_a_damaged_record_stops_the_publication(root: ExchangePath, target: ExchangePath) -> None:
     write_atomic(target / "_airflow_abs_commit", b"{}")
     with pytest.raises(DamagedFileError, match="_airflow_abs_commit: 2 bytes that do not end in a checksum"):
-        publish(target, stage(root, ["a"]), mode="append", identity="run")
+        publish(target, stage(root, ["a"]), mode="append", publisher=Publisher("run"))
 
 
 def test_a_target_that_nobody_published_to_has_no_record(target: ExchangePath) -> None:
@@ -174,11 +217,11 @@ def test_of_two_runs_at_once_one_wins_and_the_other_says_so(root: ExchangePath, 
     def second(step: str) -> None:
         if step == "recovered":
             with pytest.raises(TargetBusyError, match=r"run 1 is publishing to it right now; nothing was publish"):
-                publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
+                publish(target, stage(root, ["b"], attempt=2), mode="overwrite", publisher=Publisher("run 2"))
 
-    publish(target, stage(root, ["a"]), mode="overwrite", identity="run 1", on_step=second)
+    publish(target, stage(root, ["a"]), mode="overwrite", publisher=Publisher("run 1"), on_step=second)
     assert visible(target) == ["a"]
-    publish(target, stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
+    publish(target, stage(root, ["b"], attempt=2), mode="overwrite", publisher=Publisher("run 2"))
     assert visible(target) == ["b"]
 
 
@@ -187,16 +230,16 @@ def test_partitions_of_one_table_are_published_side_by_side(root: ExchangePath) 
 
     def other(step: str) -> None:
         if step == "recovered":
-            publish(table / "ds=2", stage(root, ["b"], attempt=2), mode="overwrite", identity="run 2")
+            publish(table / "ds=2", stage(root, ["b"], attempt=2), mode="overwrite", publisher=Publisher("run 2"))
 
-    publish(table / "ds=1", stage(root, ["a"]), mode="overwrite", identity="run 1", on_step=other)
+    publish(table / "ds=1", stage(root, ["a"]), mode="overwrite", publisher=Publisher("run 1"), on_step=other)
     assert (visible(table / "ds=1"), visible(table / "ds=2")) == (["a"], ["b"])
 
 
 def test_a_reader_during_many_publications_never_sees_a_mixture(tmp_path: Path) -> None:
     target = tmp_path / "mart" / "t"
     runs = [stage(tmp_path, [f"{run}"] * 5, attempt=run) for run in range(30)]
-    publish(target, runs[0], mode="overwrite", identity="run 0")
+    publish(target, runs[0], mode="overwrite", publisher=Publisher("run 0"))
     seen: list[list[str]] = []
     over = threading.Event()
 
@@ -210,7 +253,7 @@ def test_a_reader_during_many_publications_never_sees_a_mixture(tmp_path: Path) 
     reader = threading.Thread(target=read)
     reader.start()
     for run in range(1, 30):
-        publish(target, runs[run], mode="overwrite", identity=f"run {run}")
+        publish(target, runs[run], mode="overwrite", publisher=Publisher(f"run {run}"))
     over.set()
     reader.join(timeout=30)
     assert not reader.is_alive()
@@ -234,7 +277,7 @@ def test_a_folder_that_is_read_by_another_log_is_left_alone(
     write_atomic(target / folder / name, b"v1")
     write_atomic(target / "theirs.parquet", b"theirs")
     with pytest.raises(CommitError) as caught:
-        publish(target, stage(root, ["a"]), mode=mode, identity="run")
+        publish(target, stage(root, ["a"]), mode=mode, publisher=Publisher("run"))
     assert f"sink {locate(target)}: {told}" in str(caught.value)
     assert visible(target) == ["theirs"]
     assert read_bytes(target / folder / name) == b"v1"

@@ -7,6 +7,7 @@ import pytest
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.publish import published_files
 from airflow_abs.exchange.publish.publication import CommitMode, publish
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.sources import listing
 from airflow_abs.exchange.sources.listing import list_source_files
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
@@ -25,11 +26,15 @@ def read(target: ExchangePath) -> list[str]:
 def test_at_every_step_there_is_one_output(
     root: ExchangePath, target: ExchangePath, mode: CommitMode, after: list[str]
 ) -> None:
-    publish(target, stage(root, ["a", "b"]), mode="append", identity="first")
+    publish(target, stage(root, ["a", "b"]), mode="append", publisher=Publisher("first"))
     write_atomic(target / "theirs.parquet", b"theirs")
     seen = []
     publish(
-        target, stage(root, ["c"], attempt=2), mode=mode, identity="second", on_step=lambda _: seen.append(read(target))
+        target,
+        stage(root, ["c"], attempt=2),
+        mode=mode,
+        publisher=Publisher("second"),
+        on_step=lambda _: seen.append(read(target)),
     )
     before = ["a", "b", "theirs"]
     turned = seen.index(after)
@@ -38,7 +43,7 @@ def test_at_every_step_there_is_one_output(
 
 
 def test_what_a_killed_publisher_has_put_does_not_count(root: ExchangePath, target: ExchangePath) -> None:
-    publish(target, stage(root, ["a"]), mode="overwrite", identity="first")
+    publish(target, stage(root, ["a"]), mode="overwrite", publisher=Publisher("first"))
     last = "recovered" if locate(target).is_local else "placed"  # a folder is built beside the target
 
     def kill(step: str) -> None:
@@ -46,14 +51,14 @@ def test_what_a_killed_publisher_has_put_does_not_count(root: ExchangePath, targ
             raise KilledError
 
     with pytest.raises(KilledError):
-        publish(target, stage(root, ["b", "c"], attempt=2), mode="append", identity="second", on_step=kill)
+        publish(target, stage(root, ["b", "c"], attempt=2), mode="append", publisher=Publisher("second"), on_step=kill)
     assert read(target) == ["a"]
 
 
 def test_a_folder_that_is_published_to_while_it_is_listed_is_listed_again(
     root: ExchangePath, target: ExchangePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish(target, stage(root, ["a", "b"]), mode="overwrite", identity="first")
+    publish(target, stage(root, ["a", "b"]), mode="overwrite", publisher=Publisher("first"))
     real = listing._list_below
     tries: list[int] = []
 
@@ -62,7 +67,7 @@ def test_a_folder_that_is_published_to_while_it_is_listed_is_listed_again(
         if len(tries) < 3:
             tries.append(len(tries))
             staged = stage(root, [f"c{len(tries)}"], attempt=10 + len(tries))
-            publish(target, staged, mode="overwrite", identity=f"run {len(tries)}")
+            publish(target, staged, mode="overwrite", publisher=Publisher(f"run {len(tries)}"))
         return found
 
     monkeypatch.setattr(listing, "_list_below", list_below)
@@ -77,7 +82,7 @@ def test_a_folder_that_is_published_to_while_it_is_listed_is_listed_again(
 def test_files_that_somebody_adds_all_the_time_are_no_publications(
     root: ExchangePath, target: ExchangePath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish(target, stage(root, ["a"]), mode="overwrite", identity="first")
+    publish(target, stage(root, ["a"]), mode="overwrite", publisher=Publisher("first"))
     real = listing._list_below
     added: list[str] = []
 

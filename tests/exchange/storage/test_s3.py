@@ -14,6 +14,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.publish.publication import publish
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.records.deciding import decide_and_store, list_sources
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifests, write_manifest
 from airflow_abs.exchange.records.plan import (
@@ -138,7 +139,7 @@ def test_publishing_costs_two_requests_for_a_file_and_a_constant(s3: S3Server, s
     def cost(files: int) -> dict[str, int]:
         staged = stage(s3_root / str(files), [f"row {k}" for k in range(files)])
         s3.forget()
-        publish(s3_root / f"t{files}", staged, mode="overwrite", identity="run")
+        publish(s3_root / f"t{files}", staged, mode="overwrite", publisher=Publisher("run"))
         return s3.counts()
 
     few, many = cost(2), cost(12)
@@ -208,9 +209,9 @@ def test_the_airflow_side_of_a_run_works_on_s3(s3: S3Server, s3_root: UPath, fol
     assert stored["files"]["orders.source"][0] == [f"s3a://{bucket}/lake/orders/ds=1/part-0.parquet", 900]
     run("total", step("total.sink"), {"orders": reports})
     access = TableAccess(lambda conn_id: {}, open_path)
-    published = publish_sink(folder, "total", sink, access, ())
+    published = publish_sink(folder, plan, "total", sink, access, ())
     assert (published["files"], published["rows"], published["changed"]) == (1, 1, True)
-    assert not publish_sink(folder, "total", sink, access, ())["changed"]
+    assert not publish_sink(folder, plan, "total", sink, access, ())["changed"]
     assert len(visible_names(open_path(sink.files.path))) == 1
     assert opened[0] == f"s3://{bucket}/lake/orders"
     assert [region.committed for region in read_run(folder).regions] == [4, 1]

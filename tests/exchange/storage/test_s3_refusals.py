@@ -9,6 +9,7 @@ from upath import UPath
 
 from airflow_abs.exchange.errors import ExchangeError, ExchangeUnreachableError
 from airflow_abs.exchange.publish.publication import publish, read_commit
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.sources.listing import list_source_files
 from airflow_abs.exchange.storage.whole_files import (
     create_exclusively,
@@ -30,7 +31,7 @@ def test_a_storage_that_is_busy_for_a_moment_is_asked_again(s3: S3Server, s3_roo
         assert created.result()
         read = pool.submit(read_bytes, s3_root / "a")
         listed = pool.submit(list_source_files, s3_root)
-        publish(s3_root / "t", staged.result(), mode="append", identity="run")
+        publish(s3_root / "t", staged.result(), mode="append", publisher=Publisher("run"))
         assert (read.result(), len(listed.result())) == (b"1", 2)
     assert visible(s3_root / "t") == ["row"]
 
@@ -50,7 +51,7 @@ def test_a_storage_that_stays_busy_is_told_with_the_path_and_what_to_do(s3: S3Se
                 "create": lambda: create_exclusively(impatient / "a", b""),
                 "read": lambda: read_bytes(impatient / "a"),
                 "list": lambda: list_source_files(impatient),
-                "publish": lambda: publish(impatient / "t", staged, mode="append", identity="run"),
+                "publish": lambda: publish(impatient / "t", staged, mode="append", publisher=Publisher("run")),
             }[name]()
         assert caught.value.restartable
         return str(caught.value)

@@ -25,6 +25,7 @@ from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.publication import read_commit
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import CommitMode, CommitRecord, staged_files
 from airflow_abs.exchange.records.deciding import decide_and_store, list_sources
 from airflow_abs.exchange.records.decisions import StoredDecision
@@ -130,7 +131,7 @@ class _Try:
             manifests = read_manifests(self.folder, "total", CONSUMERS, decision=stored.digest)
             staged = staged_files(self.folder, manifests, "total.sink")
             place = locate(self.store.path(target))
-            commit = StoreCommit(place, identity(self.run), lambda step: None, lease_seconds=LEASE_SECONDS)
+            commit = StoreCommit(place, Publisher(identity(self.run)), lambda step: None, lease_seconds=LEASE_SECONDS)
             commit.publish(staged, mode)
             published.touch()
         release_job(self.folder)

@@ -16,6 +16,7 @@ from airflow_abs.exchange.errors import (
     MissingFileError,
     StoredFileError,
 )
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import (
     RECORD_NAME,
     SUCCESS_NAME,
@@ -46,7 +47,7 @@ class StoreCommit:
     def __init__(
         self,
         target: Location,
-        identity: str,
+        publisher: Publisher,
         on_step: Callable[[str], None],
         *,
         now: Callable[[], float],
@@ -55,13 +56,15 @@ class StoreCommit:
     ) -> None:
         self._now, self._pool, self._threads = now, pool, threads
         self._target = target
-        self._identity = identity
+        self._publisher = publisher
         self._on_step = on_step
 
     def publish(self, staged: list[StagedFile], mode: CommitMode) -> PublicationPlan:
         """Publish; see `airflow_abs.exchange.publish.publication.publish`."""
         try:
-            with StoreLock(self._target / _LOCK_NAME, self._identity, str(self._target), now=self._now) as lock:
+            with StoreLock(
+                self._target / _LOCK_NAME, self._publisher.identity, str(self._target), now=self._now
+            ) as lock:
                 self._on_step("locked")
                 self._recover()
                 self._on_step("recovered")
@@ -137,7 +140,7 @@ class StoreCommit:
         return plan_publication(
             staged,
             mode=mode,
-            identity=self._identity,
+            publisher=self._publisher,
             record=self._record(),
             existing=[name for name in names if is_data_file(name)],
             target=str(self._target),

@@ -25,6 +25,9 @@ _VALUE = re.compile(rf"`(?:[^`]|``)+` = (?:NULL|{_TEXT})")
 _CLAUSE = re.compile(r"PARTITION \(((?:`[^`]+` = (?:NULL|'[^']*')(?:, )?)+)\)(?: LOCATION '([^']*)')?")
 
 
+_HIDDEN = re.compile("(?i)secret|password|token|access[.]?key|url")
+
+
 @dataclass
 class MemoryMetastore:
     """One table, below `folder`; its properties, location and partitions (values to location) are there to be seen."""
@@ -49,7 +52,7 @@ class MemoryMetastore:
         told = {
             **RECORDED,
             "location": self.location,
-            "table_properties": self.properties,
+            "table_properties": {name: _shown(name, text) for name, text in self.properties.items()},
             "created_time": self.created,
         }
         if clauses := _clauses(statement):
@@ -110,6 +113,11 @@ class MemoryMetastore:
         folder.mkdir(parents=True, exist_ok=True)
         rows = pa.table({"id": pa.array(ids, pa.int64()), "Name": ["other"] * len(ids)})
         pq.write_table(rows, folder / f"other-{len(list(folder.iterdir()))}.parquet")
+
+
+def _shown(name: str, text: str) -> str:
+    """As Spark shows properties: what could be a secret is hidden."""
+    return "*********(redacted)" if _HIDDEN.search(name) or _HIDDEN.search(text) else text
 
 
 def _clauses(statement: str) -> list[tuple[Values, str]]:

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_abs.exchange.errors import CommitConflictError, MissingFileError, TargetBusyError
+from airflow_abs.exchange.errors import CommitConflictError, MissingFileError, SupersededError, TargetBusyError
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.hooks.storage import open_path
@@ -55,7 +56,8 @@ def publish(table: MemoryMetastore, target: TargetTable, staged: Sequence[Staged
         yield table
 
     access = TableAccess(lambda conn_id: {}, open_path, catalog)
-    return publish_staged(target, staged, identity=f"dag/{run}/job/t", access=access, **more)
+    publisher = more.pop("publisher", Publisher(f"dag/{run}/job/t"))
+    return publish_staged(target, staged, publisher=publisher, access=access, **more)
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
@@ -158,6 +160,69 @@ def test_a_table_remembers_so_many_runs_and_no_more(tmp_path: Path, monkeypatch:
         publish(table, target, [stage(tmp_path, number)], f"run-{number}")
     assert len(table.properties) == 3  # two, and the last
     assert table.ids() == [(number, None) for number in range(5)]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_run_whose_name_spark_would_hide_is_published_once(tmp_path: Path, mode: str) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    for number in range(2):
+        done = publish(table, target_of(table, mode), [stage(tmp_path, 1)], "hourly_token")
+        assert done["changed"] is (number == 0)
+    assert table.ids() == [(1, None)]
+
+
+def test_a_mark_of_another_run_that_spark_hides_keeps_nobody_from_publishing(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    table.properties["airflow-abs.run.0123456789abcdef"] = "done abc 1 dag/hourly/job/t"
+    publish(table, target_of(table), [stage(tmp_path, 1)], "monday")
+    assert table.ids() == [(1, None)]
+
+
+def test_a_mark_of_ones_own_that_spark_hides_is_told_with_what_to_do(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    name = f"airflow-abs.run.{hashlib.sha256(b'dag/hourly/job/t').hexdigest()[:16]}"
+    table.properties[name] = "done abc 1 dag/hourly/job/t"
+    with pytest.raises(TableError) as refused:
+        publish(table, target_of(table), [stage(tmp_path, 1)], "hourly")
+    assert str(refused.value).startswith(
+        f"table d.t: its property {name}, which says how far this run came with publishing, reads "
+        "'*********(redacted)'; expected a state"
+    )
+    assert f"UNSET TBLPROPERTIES ('{name}')" in str(refused.value)
+    assert table.ids() == []
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("at", ["", "begun", "copied", "placed", "done"])
+def test_of_two_plans_of_a_run_the_later_one_is_in_the_table(tmp_path: Path, mode: str, at: str) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    target = target_of(table, mode)
+
+    def publish_later(step: str) -> None:
+        if step == at:
+            publish(table, target, [stage(tmp_path, 2)], "", publisher=Publisher("dag/monday/job/t", 2))
+
+    publish_later("")
+    if at == "done" or (at == "placed" and mode == "overwrite"):
+        return
+    with pytest.raises(SupersededError, match=r"a later plan of this run .* has published to it, number 2, and this"):
+        earlier = Publisher("dag/monday/job/t", 1)
+        publish(table, target, [stage(tmp_path, 1)], "", publisher=earlier, on_step=publish_later)
+    assert table.ids() == [(2, None)]
+    assert publish(table, target, [stage(tmp_path, 2)], "", publisher=Publisher("dag/monday/job/t", 2))["rows"] == 1
+    assert table.ids() == [(2, None)]
+
+
+def test_a_run_that_an_earlier_version_marked_under_a_vertex_replaces_those_rows(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    publish(table, target_of(table), [stage(tmp_path, 1)], "monday")
+    ((name, text),) = table.properties.items()
+    before = f"{text.rpartition(' ')[0].rpartition(' ')[0]} dag/monday/job/t"
+    table.properties = {name.rpartition(".")[0]: before}
+    own = Publisher("prod:dag/monday/job", 3, "dag/monday/job", ("total",))
+    publish(table, target_of(table), [stage(tmp_path, 2)], "", publisher=own)
+    assert table.ids() == [(2, None)]
+    assert len(table.properties) == 1
 
 
 def test_partitions_of_the_same_values_in_other_words_are_refused(

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable as Library
 from deltalake import write_deltalake
 
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
 from airflow_abs.tables.access import TableAccess
@@ -56,9 +57,8 @@ def stage(folder: Path, rows: Iterable[Mapping[str, Any]], partition: str = "", 
 
 
 def publish(target: TargetTable, staged: list[StagedFile], run: str, **arguments: Any) -> dict[str, Any]:
-    return publish_staged(
-        target, staged, identity=f"dag/{run}/job/t", access=TableAccess(lambda _: {}, Path), **arguments
-    )
+    publisher = arguments.pop("publisher", Publisher(f"dag/{run}/job/t"))
+    return publish_staged(target, staged, publisher=publisher, access=TableAccess(lambda _: {}, Path), **arguments)
 
 
 def edit_log(path: Path, version: int, change: Callable[[dict[str, Any]], None]) -> None:

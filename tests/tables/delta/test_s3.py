@@ -18,6 +18,7 @@ from deltalake import DeltaTable as Library
 from deltalake import write_deltalake
 
 from airflow_abs import DeltaTable
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.hooks.catalogs import catalog_properties, table_access
 from airflow_abs.tables.delta.storage import TableFolder, storage_options
 from airflow_abs.tables.errors import TableError
@@ -84,7 +85,7 @@ def test_runs_that_publish_at_once_are_each_in_the_table_once(bucket: str, tmp_p
 
     def run(number: int) -> dict[str, Any]:
         staged = [stage(tmp_path / f"{number}", [row(number % 4)], "__partition_0=va%2Fb +")]
-        return publish_staged(target, staged, identity=f"dag/run-{number % 4}/job/t", access=table_access())
+        return publish_staged(target, staged, publisher=Publisher(f"dag/run-{number % 4}/job/t"), access=table_access())
 
     with ThreadPoolExecutor(8) as pool:
         done = [each.result(timeout=120) for each in [pool.submit(run, number) for number in range(8)]]

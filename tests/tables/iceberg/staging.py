@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.record import StagedFile
 from airflow_abs.exchange.publish.target_table import TableMode, TargetTable
 from airflow_abs.tables.access import TableAccess
@@ -43,6 +44,6 @@ def stage(folder: Path, table: Any, rows: Iterable[Mapping[str, Any]], partition
 def publish(
     properties: Mapping[str, str], target: TargetTable, staged: list[StagedFile], run: str, **arguments: Any
 ) -> dict[str, Any]:
-    return publish_staged(
-        target, staged, identity=f"dag/{run}/job/t", access=TableAccess(lambda _: properties, Path), **arguments
-    )
+    publisher = arguments.pop("publisher", Publisher(f"dag/{run}/job/t"))
+    access = TableAccess(lambda _: properties, Path)
+    return publish_staged(target, staged, publisher=publisher, access=access, **arguments)

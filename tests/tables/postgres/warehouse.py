@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_abs import PostgresTable
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import find_targets
 from airflow_abs.tables.publishing.publication import publish_staged
@@ -65,11 +66,13 @@ class Warehouse:
         rows: list[Mapping[str, Any]] | pa.Table,
         run: str = "monday",
         on_step: Callable[[str], None] = lambda step: None,
+        publisher: Publisher | None = None,
     ) -> dict[str, Any]:
         """Publish rows as a subtask leaves them."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows)
         staged = [stage_file(folder, table)] if len(table) else []
-        return publish_staged(target, staged, identity=f"dag/{run}/job/t", access=self.access, on_step=on_step)
+        publisher = publisher or Publisher(f"dag/{run}/job/t")
+        return publish_staged(target, staged, publisher=publisher, access=self.access, on_step=on_step)
 
 
 def rows_in(pin: Pin) -> pa.Table:
