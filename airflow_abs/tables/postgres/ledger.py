@@ -72,7 +72,7 @@ class Ledger:
         fetch_all(connection, "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", self.sql)
         run(connection, _CREATE.format(ledger=self.sql))
         if not fetch_all(connection, _HAS_GENERATION, self.sql):  # made by an earlier version of this package
-            run(connection, f"ALTER TABLE {self.sql} ADD COLUMN generation bigint NOT NULL DEFAULT 0")
+            run(connection, f"ALTER TABLE {self.sql} ADD COLUMN IF NOT EXISTS generation bigint NOT NULL DEFAULT 0")
         connection.commit()
 
     def entries_of(self, connection: Connection, publisher: Publisher) -> list[LedgerEntry]:

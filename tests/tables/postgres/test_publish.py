@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.tables.errors import TableError
 from tests.tables.postgres.warehouse import PASSWORD, Warehouse
 
@@ -257,3 +258,13 @@ def test_generated_columns_are_left_out_and_others_get_their_defaults(warehouse:
     )
     epoch = "1970-01-01 00:00:00"
     assert found == [(1, 1, 2, "1", [1, 2], row["e"], "\\x00ff", epoch, True, "1.5")]
+
+
+def test_a_ledger_that_an_earlier_version_made_is_taken_on_with_what_it_says(t: Warehouse, tmp_path: Path) -> None:
+    target = t.target(table="t")
+    t.publish(target, tmp_path, rows(1))
+    t.execute("ALTER TABLE airflow_abs_runs DROP COLUMN generation")
+    own = Publisher("prod:dag/monday/job", 7, "dag/monday/job", ("total",))
+    t.publish(target, tmp_path, rows(2), publisher=own)
+    assert ids(t) == [2]
+    assert t.execute("SELECT run, generation FROM airflow_abs_runs") == [("prod:dag/monday/job", 7)]
