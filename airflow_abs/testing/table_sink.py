@@ -162,9 +162,11 @@ class TableSinkContract(TableContract):
         from airflow_abs.exchange.errors import SupersededError
         from airflow_abs.exchange.publish.publisher import Publisher
 
-        act = _Steps(act_at=1, act=lambda: self.publish(target, newer, Publisher(run, 2)))
+        def act() -> None:
+            self.publish(target, newer, Publisher(run, 2))
+
         try:
-            return self.publish(target, late, Publisher(run, 1), act)
+            return self.publish(target, late, Publisher(run, 1), _Steps(act_at=1, act=act))
         except SupersededError as error:
             return error
 
