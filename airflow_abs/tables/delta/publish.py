@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,18 @@ class VersionHead:
         return self._files
 
     @property
+    def lineage(self) -> Iterator[dict[str, Any]]:
+        """Of the history what led to this version, newest first: not what a RESTORE took back. One that does not say to
+        which version it went is passed on, and nothing after it is certain."""
+        upto: int | None = None
+        for entry in self.history:
+            if upto is not None and entry["version"] > upto:
+                continue
+            upto = restored_version(entry) if is_restore(entry) else None
+            if upto is None:
+                yield entry
+
+    @property
     def history(self) -> list[dict[str, Any]]:
         """Of the latest entries of the log what their writers said, newest first; asked for once."""
         if self._history is None:
@@ -102,12 +114,46 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
     def find_done(self, head: VersionHead) -> Published | None:
         published = head.table.transaction_version(self.identity)
         if published is not None:
-            return Published(changed=False, details=self.details(head)) if published == self._number else None
+            is_done = published == self._number and self._still_stands(head)
+            return Published(changed=False, details=self.details(head)) if is_done else None
         if self.is_known(head):
             return None
         if not self.count or _EXPIRY not in head.table.metadata().configuration:
             return None
         return Published(changed=False, details={"version": None}) if self.is_among(map(_name, head.files)) else None
+
+    def _still_stands(self, head: VersionHead) -> bool:
+        """Whether no RESTORE took these rows of the run back. The record of applications survives one, so that it says
+        nothing of that: the files do, or the history, where others have replaced them since.
+
+        Raises:
+            TableError: nobody knows.
+        """
+        count = head.table.transaction_version(self.identity + _COUNT)
+        if count and self.is_among(map(_name, head.files)):
+            return True
+        if not any(map(is_restore, head.history)):
+            return True
+        entry = self._newest(head)
+        if entry is not None:
+            return bool(entry.get(DIGEST_PROPERTY, self.digest) == self.digest)
+        return not any(self._is_ours(each) for each in head.history)  # else it is older than all that is remembered
+
+    def _newest(self, head: VersionHead) -> dict[str, Any] | None:
+        """What the history says of the last publication of this run that no RESTORE took back."""
+        for entry in head.lineage:
+            if is_restore(entry):
+                raise TableError(
+                    f"table {self.target.table}: was restored in version {entry['version']} to "
+                    f"{entry.get('operationParameters')}, and whether this run's rows were there at that moment is not "
+                    "known; nothing was published. Restore it to a version by its number, or publish under a new run"
+                )
+            if self._is_ours(entry):
+                return entry
+        return None
+
+    def _is_ours(self, entry: Mapping[str, Any]) -> bool:
+        return self.publisher.owns(entry.get(RUN_PROPERTY) or "")
 
     def make(self, head: VersionHead, prefix: str) -> Sequence[NewFile]:
         return self.make_files(prefix)
@@ -141,7 +187,9 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         published = sum(head.table.transaction_version(each + _COUNT) or 0 for each in self.publisher.identities)
         if published == len(mine):
             return
-        entry = next((each for each in head.history if self.publisher.owns(each.get(RUN_PROPERTY) or "")), None)
+        entry = self._newest(head)
+        if entry is None and any(map(self._is_ours, head.history)):
+            return  # a RESTORE took all of it back
         there = {file.path for file in head.files}
         gone = None
         if entry is not None:
@@ -220,6 +268,16 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         if self.target.mode != "append":
             before = {file.path for file in seen.files}
             self.refuse_unseen(f"version {version}", [file for file in head.files if file.path not in before], files)
+
+
+def is_restore(entry: Mapping[str, Any]) -> bool:
+    return entry.get("operation") == "RESTORE"
+
+
+def restored_version(entry: Mapping[str, Any]) -> int | None:
+    """To which version a RESTORE went; None if it went to a moment."""
+    version = str((entry.get("operationParameters") or {}).get("version"))
+    return int(version) if version.isdigit() else None
 
 
 def _name(file: VersionFile) -> str:

@@ -1,7 +1,8 @@
 """The ledger of runs: a table beside the ones that are published to, which says whose rows are in them.
 
 A row of it is written in the transaction that publishes. It holds that transaction's number, which is the `xmin` of
-every row that the run inserted, so that a run that was cleared can take back its rows without a column for it.
+every row that the run inserted, so that a run that was cleared can take back its rows without a column for it. The
+table is known by its oid: it may have been renamed since, or moved to another schema, in which there is another ledger.
 """
 
 from __future__ import annotations
@@ -27,13 +28,24 @@ _HAS_GENERATION = """
 SELECT WHERE EXISTS (
     SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'generation' AND NOT attisdropped)
 """
-_XMIN_OF = "mod(transaction::text::numeric, 4294967296)::int8"
+_COLUMNS = """
+target, run, target_oid::int8, digest, rows, mod(transaction::text::numeric, 4294967296)::int8, transaction::text::int8,
+coalesce((to_jsonb(entry) ->> 'generation')::int8, 0)
+"""
+_LEDGERS = """
+SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname = %s AND c.relkind = 'r' AND has_schema_privilege(n.oid, 'USAGE')
+    AND has_table_privilege(c.oid, 'SELECT')
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """What a run has in a table; `xmin` is that of its rows, `generation` that of the plan, see `Publisher`."""
+    """What a run has in a table, which was called `target` then, and in which ledger that stands; `xmin` is that of its
+    rows, `generation` that of the plan, see `Publisher`."""
 
+    ledger: str
+    target: str
     run: str
     oid: int
     digest: str
@@ -96,18 +108,24 @@ class Ledger:
         return [entry for entry in found if entry.oid == self.target.oid and not publisher.owns(entry.run)]
 
     def _entries(self, connection: Connection) -> list[LedgerEntry]:
-        columns = f"run, target_oid::int8, digest, rows, {_XMIN_OF}, transaction::text::int8, generation"
-        statement = f"SELECT {columns} FROM {self.sql} WHERE target = %s ORDER BY transaction"  # noqa: S608
-        return [LedgerEntry(*row) for row in fetch_all(connection, statement, self.target.sql)]
+        """Of the table, whatever it was called and in which schema it was then; and of others that were called so."""
+        found = []
+        for (schema,) in fetch_all(connection, _LEDGERS, LEDGER):
+            ledger = f"{quote(schema)}.{LEDGER}"
+            name = self.target.sql if ledger == self.sql else None
+            statement = f"SELECT {_COLUMNS} FROM {ledger} entry WHERE target_oid = %s OR target = %s"  # noqa: S608
+            rows = fetch_all(connection, statement, self.target.oid, name)
+            found += [LedgerEntry(ledger, *row) for row in rows]
+        return sorted(found, key=lambda entry: entry.transaction)
 
     def write(
         self, connection: Connection, publisher: Publisher, digest: str, rows: int, before: Iterable[LedgerEntry]
     ) -> None:
         """That this transaction publishes the run's rows, in the place of what it had `before`."""
+        place = (self.sql, self.target.sql, publisher.identity)
         for entry in before:
-            if entry.run != publisher.identity:
-                statement = f"DELETE FROM {self.sql} WHERE target = %s AND run = %s"  # noqa: S608 - names are quoted
-                run(connection, statement, self.target.sql, entry.run)
+            if (entry.ledger, entry.target, entry.run) != place:
+                _delete(connection, entry)
         statement = f"""
             INSERT INTO {self.sql} (target, run, target_oid, digest, rows, transaction, generation)
             VALUES (%s, %s, %s, %s, %s, pg_current_xact_id(), %s)
@@ -123,8 +141,12 @@ class Ledger:
         again, has something to do."""
         for entry, gone in entries.items():
             if gone < entry.rows:
-                statement = f"UPDATE {self.sql} SET rows = rows - %s, digest = '' WHERE target = %s AND run = %s"  # noqa: S608
-                run(connection, statement, gone, self.target.sql, entry.run)
+                change = f"UPDATE {entry.ledger} SET rows = rows - %s, digest = '' WHERE target = %s AND run = %s"  # noqa: S608
+                run(connection, change, gone, entry.target, entry.run)
             else:
-                statement = f"DELETE FROM {self.sql} WHERE target = %s AND run = %s"  # noqa: S608
-                run(connection, statement, self.target.sql, entry.run)
+                _delete(connection, entry)
+
+
+def _delete(connection: Connection, entry: LedgerEntry) -> None:
+    statement = f"DELETE FROM {entry.ledger} WHERE target = %s AND run = %s"  # noqa: S608 - names are quoted
+    run(connection, statement, entry.target, entry.run)

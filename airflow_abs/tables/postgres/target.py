@@ -61,15 +61,22 @@ def read_target(declared: Declared, properties: Mapping[str, str]) -> TargetTabl
             condition = f"SELECT FROM {relation.sql} WHERE (\n{declared.where}\n)"
             fetch_all(connection, f"EXPLAIN {condition}")
         (database,) = fetch_one(connection, "SELECT current_database()")
+        server = _server(connection) or f"{properties.get('host', '')}:{properties.get('port', '')}"
     return TargetTable(
         table=label,
         conn_id=declared.conn_id,
         mode=declared.mode,
-        uuid=f"{properties.get('host', '')}:{properties.get('port', '')}/{database}/{relation.oid}",
+        uuid=f"{server}/{database}/{relation.oid}",
         schema=spark_schema(columns),
         settings=WRITE_SETTINGS,
         details={"table": declared.table, "where": declared.where, "oid": relation.oid},
     )
+
+
+def _server(connection: Connection) -> str | None:
+    """What is the same by whatever address it is reached; None if the login may not ask."""
+    (may,) = fetch_one(connection, "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')")
+    return str(fetch_one(connection, "SELECT system_identifier FROM pg_control_system()")[0]) if may else None
 
 
 def _settable(connection: Connection, relation: Relation, names: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -97,6 +98,65 @@ def test_a_run_whose_name_has_expired_is_found_by_its_files(table: Path, tmp_pat
     assert Library(table).transaction_version("dag/monday/job/t") is None
     assert publish(target_of(table), staged, "monday")["changed"] is False
     assert rows_of(table) == [(1, "north")]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_run_that_a_restore_took_back_is_published_again_and_once(table: Path, tmp_path: Path, mode: str) -> None:
+    create(table, [row(0, "old")])
+    target, staged = target_of(table, mode), [stage(tmp_path / "a", [row(1)])]  # type: ignore[arg-type]
+    kept = [(0, "old")] if mode == "append" else []
+    publish(target, staged, "monday")
+    for _ in range(2):
+        Library(table).restore(0)
+        assert rows_of(table) == [(0, "old")]
+        for changed in (True, False):
+            assert publish(target, staged, "monday")["changed"] is changed
+            assert rows_of(table) == [*kept, (1, "north")]
+    Library(table).restore(0)
+    publish(target, [stage(tmp_path / "b", [row(2)])], "monday")
+    assert rows_of(table) == [*kept, (2, "north")]
+
+
+def test_a_run_that_a_restore_brought_back_is_there(table: Path, tmp_path: Path) -> None:
+    create(table)
+    target = target_of(table, "overwrite")
+    monday, tuesday = [stage(tmp_path / "a", [row(1)])], [stage(tmp_path / "b", [row(2)])]
+    publish(target, monday, "monday")
+    publish(target, tuesday, "tuesday")
+    assert publish(target, monday, "monday")["changed"] is False  # others have overwritten it since
+    Library(table).restore(1)
+    assert publish(target, monday, "monday")["changed"] is False
+    assert rows_of(table) == [(1, "north")]
+    assert publish(target, tuesday, "tuesday")["changed"] is True
+    assert rows_of(table) == [(2, "north")]
+
+
+def test_rows_of_before_a_run_was_cleared_that_a_restore_brought_back_are_replaced(table: Path, tmp_path: Path) -> None:
+    create(table)
+    target, first, second = target_of(table), [stage(tmp_path / "a", [row(1)])], [stage(tmp_path / "b", [row(2)])]
+    publish(target, first, "monday")
+    publish(target, second, "monday")
+    Library(table).restore(1)
+    assert publish(target, second, "monday")["changed"] is True
+    assert rows_of(table) == [(2, "north")]
+
+
+def test_a_restore_to_a_moment_of_which_nobody_knows_what_was_there_is_told(table: Path, tmp_path: Path) -> None:
+    create(table)
+    target, staged = target_of(table), [stage(tmp_path / "a", [row(1)])]
+    publish(target, staged, "monday")
+    Library(table).restore(0)
+
+    def restored_to_a_moment(action: dict[str, Any]) -> None:
+        if "commitInfo" in action:
+            action["commitInfo"]["operationParameters"] = {"version": None, "timestamp": "2026-11-25 01:00:00"}
+
+    edit_log(table, 2, restored_to_a_moment)
+    with pytest.raises(
+        TableError, match=r"was restored in version 2 to .*2026-11-25 01:00:00.*, and whether this run's"
+    ):
+        publish(target, staged, "monday")
+    assert rows_of(table) == []
 
 
 def test_overwriting_leaves_the_runs_rows_alone_and_names_whose_were_replaced(table: Path, tmp_path: Path) -> None:

@@ -198,6 +198,35 @@ def test_a_table_that_was_made_anew_is_refused(t: Warehouse, tmp_path: Path) -> 
         t.publish(t.target(table="t"), tmp_path, rows(1))
 
 
+@pytest.mark.parametrize("moved", ["ALTER TABLE t RENAME TO u", "CREATE SCHEMA s; ALTER TABLE t SET SCHEMA s"])
+def test_a_run_is_known_by_the_table_whatever_that_is_called(t: Warehouse, tmp_path: Path, moved: str) -> None:
+    t.publish(t.target(table="t"), tmp_path, rows(1), run="monday")
+    t.publish(t.target(table="t"), tmp_path, rows(2), run="tuesday")
+    t.execute(moved)
+    name = "u" if "RENAME" in moved else "s.t"
+    target = t.target(table=name)
+    assert t.publish(target, tmp_path, rows(1), run="monday")["changed"] is False
+    t.publish(target, tmp_path, rows(3), run="monday")
+    t.publish(target, tmp_path, rows(3), run="monday")
+    assert t.execute(f"SELECT id FROM {name} ORDER BY id") == [(2,), (3,)]
+    told = t.publish(t.target(table=name, mode="overwrite"), tmp_path, rows(4), run="wednesday")
+    assert told["replaced"] == ("dag/tuesday/job/t", "dag/monday/job/t")
+    back = "ALTER TABLE u RENAME TO t" if "RENAME" in moved else "ALTER TABLE s.t SET SCHEMA public"
+    t.execute(back)
+    t.publish(t.target(table="t"), tmp_path, rows(5), run="wednesday")
+    assert ids(t) == [5]
+
+
+def test_a_table_that_took_the_name_of_another_is_not_taken_for_it(t: Warehouse, tmp_path: Path) -> None:
+    t.publish(t.target(table="t"), tmp_path, rows(1), run="monday")
+    t.execute("ALTER TABLE t RENAME TO u; CREATE TABLE t (id bigint, day text)")
+    t.publish(t.target(table="t"), tmp_path, rows(2), run="tuesday")
+    t.publish(t.target(table="u"), tmp_path, rows(3), run="tuesday")
+    assert (ids(t), t.execute("SELECT id FROM u ORDER BY id")) == ([2], [(1,), (3,)])
+    with pytest.raises(TableError, match=r"warehouse\.t: this run published to an earlier table of this name"):
+        t.publish(t.target(table="t"), tmp_path, rows(1), run="monday")
+
+
 def test_a_connection_that_is_lost_before_the_commit_leaves_nothing_and_no_password(
     t: Warehouse, tmp_path: Path
 ) -> None:
