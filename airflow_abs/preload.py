@@ -30,6 +30,7 @@ OF_TASKS = (
     "airflow_abs.exchange.records.job_history",
     "airflow_abs.exchange.records.reports",
     "airflow_abs.exchange.results.audit",
+    "airflow_abs.exchange.results.outdated",
     "airflow_abs.exchange.runs.cleaning",
     "airflow_abs.exchange.runs.past_run",
     "airflow_abs.exchange.runs.root_marker",

@@ -17,6 +17,7 @@ from airflow_abs.exchange.records.manifest import (
     Manifest,
     ResultFile,
     ResultManifest,
+    attempts_read,
     bytes_by_file,
     bytes_by_subpartition,
 )
@@ -162,7 +163,11 @@ class RecordedRun:
                 step.format, step.schema, step.subpartitions, tuple(files), str(grown), step.by_file
             )
         times = {"seconds": self.seconds(name, index), "waited": self.waited(index)}
-        manifest = Manifest(name, index, attempt, self.stored[name].digest, results=results, **times)
+        producers = {entry.region for entry in self.plan.region(name).inputs}
+        read = {
+            region: attempts_read(each for _, each in sorted(self.manifests[region].items())) for region in producers
+        }
+        manifest = Manifest(name, index, attempt, self.stored[name].digest, results=results, read=read, **times)
         # As `write_manifest`, without its sync to the disk: there can be thousands.
         path = Path(str(self.folder.manifest_path(name, index)))
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@
     |-- CheckpointHeldError           another query runs on a stream's checkpoint
     |-- CheckpointMisfitError         a stream was changed so that it cannot go on from its checkpoint
     |-- LeaseLostError                another process supervises this stream's query now
+    |-- OutdatedInputError            rows were made of what does not count any more: they are not published
     |-- ExpectationError              rows are not as the author expects: nothing that rests on them is published
     `-- CommitError                   a sink was not published; what was there before is untouched
         |-- CommitConflictError       others wrote what this publication would replace: a person decides
@@ -93,6 +94,10 @@ class CheckpointMisfitError(ExchangeError):
 
 class LeaseLostError(ExchangeError):
     """Another process of the same task supervises the query of a stream now."""
+
+
+class OutdatedInputError(ExchangeError):
+    """Rows were made under another plan or decision, or of other rows of a producer, than those that count now."""
 
 
 class ExpectationError(ExchangeError):

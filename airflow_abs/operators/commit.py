@@ -36,12 +36,14 @@ class CommitOperator(JobTask):
         from airflow_abs.exchange.publish.published_rows import remember_rows
         from airflow_abs.exchange.records.run_records import RunRecords
         from airflow_abs.exchange.results.audit import check_region
+        from airflow_abs.exchange.results.outdated import check_current
         from airflow_abs.hooks.catalogs import table_access
         from airflow_abs.spark.catalog.session_catalog import open_session_catalog
         from airflow_abs.tables.publishing.publication import publish_region
 
         folder = self.folder(context)
         records = RunRecords(folder)
+        check_current(records, self.region)
         verdicts = check_region(records, self.region, is_commit=True)
         endpoint = lambda: self.spark_hook(context).get_endpoint()  # noqa: E731
         access = table_access(partial(open_session_catalog, endpoint))

@@ -23,6 +23,7 @@ from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedSte
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.results.audit import check_region
+from airflow_abs.exchange.results.outdated import check_current
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.hooks.catalogs import table_access
@@ -143,6 +144,7 @@ class JobRun:
         """The part of the `commit` tasks: publish every sink."""
         records = RunRecords(self.folder)
         for region in self.plan.regions:
+            check_current(records, region.name)
             verdicts = check_region(records, region.name, is_commit=True)
             self.publish(region.name)
             remember_rows(self.folder, verdicts)

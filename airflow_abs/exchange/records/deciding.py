@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_abs.core.decide.region_decision import decide_region
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.pruning.pruning import Decisions, prune_source
 from airflow_abs.exchange.records.decisions import StoredDecision, blocking_input
+from airflow_abs.exchange.records.manifest import attempts_read
 from airflow_abs.exchange.records.manifest_index import write_index
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion, region_options
 from airflow_abs.exchange.records.run_records import RunRecords
@@ -79,6 +80,10 @@ def decide_and_store(
         notes={name: each.note for name, each in listed.items() if each.note},
         guessed={name: each.size_from for name, each in listed.items() if each.size_from != "source"},
         pruning={name: each.values for name, each in listed.items() if each.values},
+        measured_attempts={
+            name: attempts_read(records.manifests(name, decision=decisions[name]))
+            for name in dict.fromkeys(_prune(planned, listed))
+        },
     )
     write_index(records, region, stored.producers)
     write_slices(folder, region, cut_slices(stored))
@@ -122,6 +127,14 @@ def _in_order(region: str, producer: str, reports: Sequence[SubtaskReport]) -> l
             f"clear the subtasks of {producer} that are missing"
         )
     return ordered
+
+
+def _prune(region: PlannedRegion, listed: Mapping[str, ListedSource]) -> Iterator[str]:
+    """The regions before it of which the values leave out files."""
+    regions = {entry.name: entry.region for entry in region.inputs}
+    for source in region.sources:
+        if listed[source.name].values:
+            yield from (regions[by.input] for by in source.pruned_by)
 
 
 def _one_decision(region: str, producer: str, reports: Sequence[SubtaskReport]) -> str:

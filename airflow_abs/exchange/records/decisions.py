@@ -15,6 +15,7 @@ from airflow_abs.core.decide.hot_subpartitions import HotSubpartition, find_hott
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, SizeFrom, SourceInput
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.manifest import AttemptsRead
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion
 from airflow_abs.exchange.records.reading import Count, Seconds, Subtasks, as_record, refuse
 from airflow_abs.exchange.sources.listing import SourceFile
@@ -38,7 +39,7 @@ class StoredDecision:
     seconds; None if nobody knows. `partitions_read` are, by source of which some were left out, how many of how many;
     `notes` are what the reason says of a source besides. `guessed` says of sources that did not tell their sizes who
     did. `pruning` are, by source and column, the values that rows must have, as ranges: only files that may hold such
-    are among the `files`.
+    are among the `files`; `measured_attempts` are those, by producer region, of which the values were read.
     """
 
     plan: str
@@ -54,6 +55,7 @@ class StoredDecision:
     notes: Mapping[str, str] = field(default_factory=dict)
     guessed: Mapping[str, SizeFrom] = field(default_factory=dict)
     pruning: Mapping[str, Mapping[str, Sequence[tuple[int | str, int | str]]]] = field(default_factory=dict)
+    measured_attempts: Mapping[str, Sequence[AttemptsRead]] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -101,6 +103,7 @@ class StoredDecision:
             **({"notes": dict(self.notes)} if self.notes else {}),
             **({"guessed": dict(self.guessed)} if self.guessed else {}),
             **({"pruning": msgspec.to_builtins(self.pruning)} if self.pruning else {}),
+            **({"measured_attempts": msgspec.to_builtins(self.measured_attempts)} if self.measured_attempts else {}),
         }
 
     def as_measured(self, planned: PlannedInput) -> BlockingInput:
@@ -162,6 +165,7 @@ class StoredDecision:
             notes=fields.notes,
             guessed=fields.guessed,
             pruning=fields.pruning,
+            measured_attempts=fields.measured_attempts,
         )
         if fields.producers.keys() != fields.producer_decisions.keys():
             found, expected = sorted(fields.producer_decisions), sorted(fields.producers)
@@ -188,6 +192,7 @@ class _Fields:
     notes: dict[str, str] = field(default_factory=dict)
     guessed: dict[str, SizeFrom] = field(default_factory=dict)
     pruning: dict[str, dict[str, list[tuple[int | str, int | str]]]] = field(default_factory=dict)
+    measured_attempts: dict[str, tuple[AttemptsRead, ...]] = field(default_factory=dict)
 
 
 def _read_core_decision(value: Mapping[str, Any], where: str) -> RegionDecision:

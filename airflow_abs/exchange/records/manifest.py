@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from airflow_abs.core.expect.verdicts import Tally
@@ -92,8 +92,20 @@ class ResultManifest:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptsRead:
+    """Subtasks [start, stop) of a producer, and the attempt of theirs that was read."""
+
+    start: Count
+    stop: Count
+    attempt: Count
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What one attempt of one subtask committed. `decision` is the digest of the decision it ran under.
+
+    `read` says, by producer region, which attempts its rows were made of; manifests of older versions say nothing.
+    `same_since` is the attempt since which its results have had these rows, by their checksums; None if that is itself.
 
     `waited` are the seconds from the end of the last subtask before it (or from its own decision, if it reads files)
     until it began; None if nobody knows, as after a recomputation.
@@ -106,6 +118,24 @@ class Manifest:
     seconds: Seconds
     results: Mapping[str, ResultManifest]
     waited: Seconds | None = None
+    read: Mapping[str, tuple[AttemptsRead, ...]] = field(default_factory=dict)
+    same_since: Count | None = None
+
+    @property
+    def rows_of(self) -> int:
+        """The attempt that wrote these rows first."""
+        return self.attempt if self.same_since is None else self.same_since
+
+    def continues(self, before: Manifest | None) -> Manifest:
+        """This manifest, knowing since when its rows are the same, if it replaces one of the same rows."""
+        if before is None or before.decision != self.decision or before.attempt == self.attempt:
+            return self
+        rows, rows_before = (
+            {name: (of.rows, of.checksum, of.by_file) for name, of in each.results.items()} for each in (self, before)
+        )
+        if rows != rows_before or any(of.checksum is None for of in self.results.values()):
+            return self
+        return replace(self, same_since=before.rows_of)
 
     @property
     def rows(self) -> int:
@@ -135,6 +165,18 @@ class Manifest:
             for file in result.files:
                 _check_file(file, name, result.subpartitions, where)
         return manifest
+
+
+def attempts_read(manifests: Iterable[Manifest]) -> tuple[AttemptsRead, ...]:
+    """Which attempts these are, of one region, in order of their subtasks."""
+    found: list[AttemptsRead] = []
+    for each in manifests:
+        last = found[-1] if found else None
+        if last is not None and (last.stop, last.attempt) == (each.index, each.attempt):
+            found[-1] = replace(last, stop=each.index + 1)
+        else:
+            found.append(AttemptsRead(each.index, each.index + 1, each.attempt))
+    return tuple(found)
 
 
 def write_manifest(job: JobFolder, manifest: Manifest) -> None:

@@ -35,9 +35,17 @@ class RunRecords:
         """Errors as `read_plan`."""
         return read_plan(self.folder)
 
+    def decision(self, region: str) -> StoredDecision:
+        """Errors as `read_decision`."""
+        return self._decision(region)[0]
+
+    def digest(self, region: str) -> str:
+        """Of its decision."""
+        return self._decision(region)[1]
+
     def subtasks(self, region: str) -> int:
-        """How many a region has, by its decision; errors as `read_decision`."""
-        return self._decision(region)[0].decision.parallelism
+        """How many a region has, by its decision."""
+        return self.decision(region).decision.parallelism
 
     def manifests(self, region: str, *, decision: str | None = None) -> list[Manifest]:
         """Those of all subtasks of a region, in order.
@@ -48,7 +56,7 @@ class RunRecords:
         Raises:
             ExchangeError: as `read_decision`, `read_manifests`.
         """
-        digest = self._decision(region)[1] if decision is None else decision
+        digest = self.digest(region) if decision is None else decision
         if (region, digest) not in self._manifests:
             count = self.subtasks(region)
             self._tags[region] = self._list_tags(region)  # before they are read: what changes since has another

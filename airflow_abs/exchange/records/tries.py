@@ -67,13 +67,14 @@ def last_attempt(folder: JobFolder, region: str, index: int) -> int:
         raise_unlisted(place, error)
     tries = {int(found[1]) for name in names if (found := _TRY.fullmatch(name))}
     attempts = {int(found[1]) for name in names if (found := _ATTEMPT.match(name))}
-    newest = max(tries | {_try_of(attempt) for attempt in attempts}, default=1)
+    newest = max(tries | {try_of(attempt) for attempt in attempts}, default=1)
     record = read_try(folder, region, index, newest)
     known = attempts | ({record.attempt} if record else set())
-    return max((attempt for attempt in known if _try_of(attempt) == newest), default=newest)
+    return max((attempt for attempt in known if try_of(attempt) == newest), default=newest)
 
 
-def _try_of(attempt: int) -> int:
+def try_of(attempt: int) -> int:
+    """Airflow's try in which an attempt began: 2 -> 2, 2001 -> 2."""
     return attempt // _RESTARTS_PER_TRY if attempt > _RESTARTS_PER_TRY else attempt
 
 

@@ -112,6 +112,8 @@ class Recovery:
             decision=lost.decision,
             seconds=time.monotonic() - started,
             results=written.results,
+            read=written.read,
+            same_since=None if lost.manifest is None else lost.manifest.same_since,
         )
         if lost.manifest is not None:
             _check_same(lost, lost.manifest, manifest)

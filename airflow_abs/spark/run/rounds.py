@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from airflow_abs.exchange.paths import is_landed
-from airflow_abs.exchange.records.manifest import ResultManifest
+from airflow_abs.exchange.records.manifest import AttemptsRead, ResultManifest, attempts_read
 from airflow_abs.exchange.records.tries import next_attempt
 from airflow_abs.spark.catalog.unchanged_files import explain_lost
 from airflow_abs.spark.connect.connection import Connection
@@ -81,6 +81,12 @@ class Written:
     attempt: SubtaskAttempt
     results: Mapping[str, ResultManifest]
     execution: AttemptExecution
+    inputs: Inputs
+
+    @property
+    def read(self) -> Mapping[str, tuple[AttemptsRead, ...]]:
+        """Which attempts it was made of, by producer region."""
+        return {region: attempts_read(manifests) for region, manifests in self.inputs.items()}
 
 
 async def run_rounds(
@@ -118,7 +124,7 @@ async def run_rounds(
         try:
             results = await execution.run()
             if await asyncio.to_thread(still_whole, spec.folder, files_read(spec, inputs)):
-                return Written(attempt, results, execution)
+                return Written(attempt, results, execution, inputs)
         except InputLostError as error:
             if not check.suspect(error.paths):
                 raise _explain_source(spec, error) from None

@@ -71,9 +71,9 @@ async def run_subtask(
         ExchangeError: the plan, the decision or an input cannot be read, or the manifest not be written.
     """
     run = await asyncio.to_thread(_TryRun.begin, connection, folder, wanted, on_progress)
-    committed = await asyncio.to_thread(find_committed, folder, run.attempt)
-    if committed is not None:
-        return committed
+    run.before = await asyncio.to_thread(_find_manifest, folder, wanted)
+    if run.before is not None and _is_of(run.before, run.attempt):
+        return run.before
     try:
         return await run.to_manifest(waited, spent)
     except OperationTakenOverError:
@@ -99,17 +99,27 @@ async def interrupt_subtask(connection: Connection, folder: JobFolder, wanted: S
 
 def find_committed(folder: JobFolder, attempt: SubtaskAttempt) -> Manifest | None:
     """The manifest that this very attempt wrote, if it got so far."""
+    manifest = _find_manifest(folder, attempt)
+    return manifest if manifest is not None and _is_of(manifest, attempt) else None
+
+
+def _find_manifest(folder: JobFolder, of: SubtaskAttempt) -> Manifest | None:
     try:
-        manifest = read_manifest(folder, attempt.region, attempt.index)
+        return read_manifest(folder, of.region, of.index)
     except MissingFileError:
         return None
-    same = (manifest.attempt, manifest.decision) == (attempt.attempt, attempt.decision)
-    return manifest if same else None
+
+
+def _is_of(manifest: Manifest, attempt: SubtaskAttempt) -> bool:
+    return (manifest.attempt, manifest.decision) == (attempt.attempt, attempt.decision)
 
 
 @dataclass(slots=True)
 class _TryRun:
-    """One of Airflow's tries at a subtask: the ledger of its attempt, and what its errors need to be understood."""
+    """One of Airflow's tries at a subtask: the ledger of its attempt, and what its errors need to be understood.
+
+    `before` is the manifest that it replaces.
+    """
 
     connection: Connection
     folder: JobFolder
@@ -119,6 +129,7 @@ class _TryRun:
     tries: Sequence[TryRecord]
     on_progress: ProgressListener | None
     spec: SubtaskSpec | None = None
+    before: Manifest | None = None
 
     @classmethod
     def begin(
@@ -181,8 +192,9 @@ class _TryRun:
             seconds=time.monotonic() - started + spent,
             results=written.results,
             waited=waited,
+            read=written.read,
         )
-        await asyncio.to_thread(write_manifest, self.folder, manifest)
+        await asyncio.to_thread(write_manifest, self.folder, manifest.continues(self.before))
         await asyncio.to_thread(self.end, "")
         await written.execution.release()
         return manifest

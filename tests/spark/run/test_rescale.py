@@ -13,7 +13,7 @@ import pytest
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
-from airflow_abs.exchange.records.manifest import Manifest, read_manifest
+from airflow_abs.exchange.records.manifest import AttemptsRead, Manifest, read_manifest
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.spark.compile.vertices import VertexProgram
@@ -189,6 +189,10 @@ def test_a_producer_that_reads_the_exchange_puts_its_rows_into_the_same_files_ag
     lose_a_file(run, "short", 1)
     asyncio.run(run.run_region("copy"))
     assert attempts(run, "short") == [1, 1001]
+    assert read_manifest(run.folder, "short", 1).read == {"orders": (AttemptsRead(0, FILES, 1),)}
+    readers = [read_manifest(run.folder, "copy", index).read["short"] for index in range(5)]
+    assert readers[4] == (AttemptsRead(1, 2, 1001),)  # one file is of one producer, and no other is said to be read
+    assert readers[0] == (AttemptsRead(0, 1, 1),)
     assert files_of(read_manifest(run.folder, "short", 1)) == files_of(before)
     run.commit()
     assert rows(f"SELECT * FROM read_parquet('{tmp_path}/out/*.parquet')") == rows(SHORTENED.format(orders))

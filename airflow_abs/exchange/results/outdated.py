@@ -1,0 +1,123 @@
+"""Whether the rows of a region were made of what counts now: `commit` looks at it before anything is published.
+
+Who clears one subtask of a producer replaces its rows, while its readers have the old ones. Published together they
+would be a mixture that no run of the job has. So every manifest says which attempts it was made of, and what it says
+is compared with the manifests as they are now, for the region and for all before it.
+
+A lost result that is recomputed belongs to the try that wrote it, and is the same to a reader.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from airflow_abs.core.wording import format_count
+from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, OutdatedInputError, StoredFileError
+from airflow_abs.exchange.records.manifest import AttemptsRead, Manifest, read_manifest
+from airflow_abs.exchange.records.plan import JobPlan
+from airflow_abs.exchange.records.run_records import RunRecords
+from airflow_abs.exchange.records.tries import try_of
+
+log = logging.getLogger(__name__)
+
+
+def check_current(records: RunRecords, name: str) -> None:
+    """Of a region all of whose subtasks have committed.
+
+    Raises:
+        OutdatedInputError: names what to clear.
+        ExchangeError: the plan cannot be read.
+    """
+    for region in _with_all_before(records.plan, name):
+        try:
+            _check_decision(records, region)
+        except (MissingFileError, DamagedFileError) as error:
+            log.warning("what %s was made of is not known any more: %s", region, error)
+            continue
+        _check_attempts(records, region)
+
+
+def _with_all_before(plan: JobPlan, name: str) -> list[str]:
+    """Producers first: what is outdated there is to be cleared first."""
+    wanted = {name}
+    for region in reversed(plan.regions):
+        if region.name in wanted:
+            wanted |= {entry.region for entry in region.inputs}
+    return [region.name for region in plan.regions if region.name in wanted]
+
+
+def _check_decision(records: RunRecords, region: str) -> None:
+    stored, found = records.decision(region), ""
+    for producer, spans in stored.measured_attempts.items():
+        for index, read, counts in _compare(spans, _newer(records, producer)):
+            found = f"the values of attempt {read} of {producer}[{index}], and attempt {counts} counts now"
+    for producer, digest in stored.producer_decisions.items():
+        if digest != (now := records.digest(producer)):
+            found = f"decision {digest} of {producer}, and {now} counts now"
+    if stored.plan != records.plan.id:
+        found = f"plan {stored.plan}, and the run's is {records.plan.id}"
+    if found:
+        raise OutdatedInputError(
+            f"{region}: was decided under {found}, so its rows do not belong to what is published with them; expected "
+            f"one plan and one decision each: clear {region}.decide and everything after it. Nothing was published"
+        )
+
+
+def _check_attempts(records: RunRecords, region: str) -> None:
+    own = _left(records, region)
+    looked_at: dict[str, dict[int, int]] = {}
+    outdated: dict[int, str] = {}
+    for manifest in own:
+        for producer, spans in manifest.read.items():
+            if producer not in looked_at:
+                looked_at[producer] = _newer(records, producer)
+            for index, read, counts in _compare(spans, looked_at[producer]):
+                told = f"attempt {read} of {producer}[{index}], of which attempt {counts} counts now"
+                outdated.setdefault(manifest.index, told)
+    if outdated:
+        first = min(outdated)
+        more = "" if len(outdated) == 1 else f" ({format_count(len(outdated), 'subtask')} of {region} in all)"
+        raise OutdatedInputError(
+            f"{region}[{first}]: has read {outdated[first]}{more}; expected rows of one attempt "
+            f"in all that is published: clear {region}.run, map index {_describe(sorted(outdated))}, and everything "
+            "after it. Nothing was published"
+        )
+
+
+def _newer(records: RunRecords, region: str) -> dict[int, int]:
+    """The attempts whose rows count now, of subtasks that had others in an earlier try."""
+    return {each.index: each.rows_of for each in _left(records, region) if try_of(each.rows_of) > 1}
+
+
+def _compare(spans: Sequence[AttemptsRead], newer: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+    for span in spans if newer else ():
+        for index, counts in newer.items():
+            if span.start <= index < span.stop and try_of(span.attempt) < try_of(counts):
+                yield index, span.attempt, counts
+
+
+def _left(records: RunRecords, region: str) -> Sequence[Manifest]:
+    """The manifests that can be read: one that is lost was whole when its readers ran, and has no newer rows."""
+    try:
+        return records.manifests(region)
+    except StoredFileError as error:
+        log.warning("not all that %s wrote is known any more: %s", region, error)
+    found = []
+    for index in range(records.subtasks(region)):
+        try:
+            found.append(read_manifest(records.folder, region, index))
+        except StoredFileError:
+            continue
+    return found
+
+
+def _describe(indexes: Sequence[int]) -> str:
+    """``0-4, 7``."""
+    spans: list[list[int]] = []
+    for index in indexes:
+        if spans and spans[-1][1] == index - 1:
+            spans[-1][1] = index
+        else:
+            spans.append([index, index])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
