@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_abs.exchange.records import decisions, plan
 from airflow_abs.exchange.storage import whole_files
-from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.exchange.storage.locations import Location
 
 
 def record_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Gets the path of every plan, decision and manifest that is read from now on, each time it is."""
+    """Gets the path of every file that is read whole from now on, each time it is."""
     read: list[str] = []
-    really_read = whole_files.read_bytes
+    really_read = whole_files._read
 
-    def recording(path: ExchangePath) -> bytes:
-        read.append(str(path))
-        return really_read(path)
+    def recording(location: Location) -> bytes:
+        read.append(str(location))
+        return really_read(location)
 
-    for module in (whole_files, plan, decisions):  # whoever calls it by its bare name
-        monkeypatch.setattr(module, "read_bytes", recording)
+    monkeypatch.setattr(whole_files, "_read", recording)
     return read

@@ -166,7 +166,7 @@ def test_only_the_partitions_of_a_run_are_overwritten(table: Path, publish: Publ
         run="tuesday",
         mode="overwrite_partitions",
     )
-    assert done["replaced"] == ("tables/monday-3/job/t",)
+    assert done["replaced"] == ("local:tables/monday-3/job",)
     expected = duckdb.sql("SELECT id + CASE WHEN region IS NULL THEN 1000 ELSE 0 END FROM ROWS").fetchall()
     assert sorted(held(table)["id"].to_pylist()) == sorted(number for (number,) in expected)
 
