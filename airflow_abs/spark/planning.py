@@ -29,6 +29,7 @@ from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import check_writable, write_atomic, write_json
 from airflow_abs.spark.compile.expectations import check_expectations
 from airflow_abs.spark.compile.joined import join_vertices
+from airflow_abs.spark.compile.read_columns import narrow_vertices
 from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
@@ -178,6 +179,7 @@ def _store_regions(
     list_today: Callable[[PlannedSource], Sequence[SourceFile]],
 ) -> tuple[PlannedRegion, ...]:
     """Cut every region into steps and write their templates; what they do not read of their sources is left out."""
+    compiled = narrow_vertices(session, today.graph, compiled)
     specs = assign_results(session, today.graph, compiled)
     orders = order_rows(today, {edge: spec.name for edge, spec in specs.items() if spec.expression is not None})
     regions = []

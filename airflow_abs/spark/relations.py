@@ -112,8 +112,19 @@ def filter_rows(relation: Relation, condition: str) -> Relation:
 
 def select_columns(relation: Relation, names: Sequence[str]) -> Relation:
     """The columns in this order; a reader puts partition columns last, wherever the schema has them."""
+    return select_expressions(relation, _attributes(names))
+
+
+def select_expressions(relation: Relation, columns: Sequence[Any]) -> Relation:
+    """These columns, see `column`."""
     proto = protos()
-    return proto.Relation(project=proto.Project(input=relation, expressions=_attributes(names)))
+    return proto.Relation(project=proto.Project(input=relation, expressions=columns))
+
+
+def column(name: str, value: Any) -> Any:
+    """An expression under a name."""
+    proto = protos()
+    return proto.Expression(alias=proto.Expression.Alias(expr=value, name=[name]))
 
 
 def rename_columns(relation: Relation, names: Sequence[str]) -> Relation:

@@ -114,7 +114,7 @@ def row_expression(vertex: str, schema: StructType, subpartitions: int) -> str:
     Raises:
         JobGraphError: no column can be hashed.
     """
-    columns = [field.name for field in schema.fields if _hashable(field.dataType)]
+    columns = [field.name for field in schema.fields if is_hashable(field.dataType)]
     if not columns:
         raise JobGraphError(
             f"vertex {vertex!r}: rebalance() finds no column that Spark can hash among {schema.simpleString()}; "
@@ -130,7 +130,9 @@ def row_hash(schema: StructType, *, by_file: bool = False) -> str | None:
     depend on the order in which Spark adds up. With `by_file` it also depends on the Spark partition that writes the
     row, and each writes one file: then sums tell apart the same rows in other files.
     """
-    columns = [field.name for field in schema.fields if _hashable(field.dataType) and not _is_floating(field.dataType)]
+    columns = [
+        field.name for field in schema.fields if is_hashable(field.dataType) and not _is_floating(field.dataType)
+    ]
     hashed = [*map(quote, columns), *(["spark_partition_id()"] if by_file else [])]
     return f"xxhash64({', '.join(hashed)}) % 2147483647L" if hashed else None
 
@@ -140,14 +142,15 @@ def _key_expression(key: str, common: str, own: str) -> str:
     return f"({expression} + CAST(0 AS {common}))" if common in ("double", "float") else expression
 
 
-def _hashable(data_type: DataType) -> bool:
+def is_hashable(data_type: DataType) -> bool:
+    """Whether Spark hashes values of this type."""
     from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
     if isinstance(data_type, (MapType, VariantType)):
         return False
     if isinstance(data_type, ArrayType):
-        return _hashable(data_type.elementType)
-    return not isinstance(data_type, StructType) or all(_hashable(field.dataType) for field in data_type.fields)
+        return is_hashable(data_type.elementType)
+    return not isinstance(data_type, StructType) or all(is_hashable(field.dataType) for field in data_type.fields)
 
 
 def _is_floating(data_type: DataType) -> bool:

@@ -73,6 +73,7 @@ class CompiledVertex:
     `inputs` are blocking inputs by placeholder; `local` are outputs of vertices of the same region that are written to
     files first. Inputs passed on inside the region are part of the relation. `splittable` are placeholders of inputs
     of which a hot subpartition may be distributed. `call_sites` are lines of the author's code by plan id of relations.
+    `all_columns` are those of its output if its rows are written; the schema has the ones that somebody reads.
     """
 
     name: str
@@ -87,6 +88,7 @@ class CompiledVertex:
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     call_sites: Mapping[int, str] = field(default_factory=dict)
     expectations: tuple[Expectation, ...] = ()
+    all_columns: tuple[str, ...] = ()
 
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:

@@ -1,0 +1,271 @@
+"""Writes of a vertex's output only the columns that somebody reads, and Spark's own planner says which those are.
+
+Each region is compiled alone, so a template would compute and write every column that its author left in. From the
+sinks backwards, each vertex is planned once on stand-ins for its inputs, which the optimizer prunes as it prunes scans
+of Parquet: what is left of them in the physical plan is what the vertex reads, given what is read of itself.
+
+The author's code sees all columns as before. In a template, the columns that are not written are expressions that
+raise an error: the optimizer drops them with whatever else nobody reads, and one that is read all the same fails
+instead of being NULL. `plan` looks for them in Spark's plan of every narrowed template.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.core.expect.expectations import unique_keys
+from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.sql_names import quote
+from airflow_abs.spark.compile.contracts import set_conf
+from airflow_abs.spark.compile.key_types import is_hashable, resolve_keys
+from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
+from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.proof.explained import UnreadablePlanError, read_plan
+from airflow_abs.spark.proof.markers import CONF
+from airflow_abs.spark.proof.proof_copy import proof_copy
+from airflow_abs.spark.proof.prove import set_for_proof
+from airflow_abs.spark.relations import (
+    Relation,
+    column,
+    placeholder_relation,
+    read_files,
+    rename_columns,
+    select_columns,
+    select_expressions,
+    sql_expression,
+)
+from airflow_abs.spark.template import find_placeholders, inline
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructField, StructType
+
+log = logging.getLogger(__name__)
+
+Written = Mapping[str, Sequence[str]]
+"""The columns that are written, by vertex."""
+
+_STAND_IN = "__airflow_abs_column_"
+_READ = re.compile(rf"{_STAND_IN}(\d+)_(\d+):")
+_NOT_WRITTEN = "airflow_abs did not write column"
+_NARROW = ("boolean", "byte", "short", "integer", "date", "float", "long", "timestamp", "timestamp_ntz", "double")
+"""Types of few bytes, by `typeName`, narrowest first."""
+
+
+def narrow_vertices(
+    session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVertex], keep_all: Collection[str] = ()
+) -> dict[str, CompiledVertex]:
+    """The vertices with the columns that are read of them as their outputs, and with templates that read no others.
+
+    Vertices with a sink and those that no vertex reads keep all columns. So does what Spark's plan cannot be read of.
+
+    Args:
+        session: a Connect session; one `explain` request for each vertex that reads files of others, a second one if
+            those files lack columns. Some of its settings are others for the time of this.
+        graph: the day's, whose edges between regions are written.
+        compiled: its vertices, as `plan_region` takes them.
+        keep_all: vertices whose files have all columns, whoever reads them.
+
+    Raises:
+        JobGraphError: a template needs a column of which Spark's planner said that it does not.
+    """
+    with set_for_proof(session):
+        written = _Reading(session, graph, compiled, frozenset(keep_all)).find()
+        narrowed = dict(compiled)
+        for name, columns in written.items():
+            narrowed[name] = _narrow(session, graph, compiled, written, compiled[name])
+            left_out = len(compiled[name].schema.names) - len(columns)
+            if left_out:
+                total = len(compiled[name].schema.names)
+                log.info("vertex %r writes %d of %d columns: %s", name, len(columns), total, ", ".join(columns))
+        return narrowed
+
+
+def find_producers(graph: JobGraph, compiled: Mapping[str, CompiledVertex], vertex: str) -> dict[str, str]:
+    """The vertices whose files a vertex's relation reads, by placeholder."""
+    members = [compiled[name] for name in graph.region_of(vertex).vertices]
+    known = {placeholder: edge.producer for member in members for placeholder, edge in member.inputs.items()}
+    known |= {placeholder: producer for member in members for placeholder, producer in member.local.items()}
+    found = find_placeholders(compiled[vertex].relation)
+    return {placeholder: producer for placeholder, producer in known.items() if placeholder in found}
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Goes through the vertices, consumers first; `read` is what was read so far, by producer."""
+
+    session: Any
+    graph: JobGraph
+    compiled: Mapping[str, CompiledVertex]
+    keep_all: frozenset[str]
+    read: dict[str, set[str]] = field(default_factory=dict)
+
+    def find(self) -> Written:
+        """The columns that are written, in the order of the schema, of each vertex whose rows are."""
+        written = {}
+        for vertex in reversed(self.graph.vertices):
+            if is_materialised(self.graph, vertex.name):
+                own = self.compiled[vertex.name]
+                written[own.name] = self._written(own)
+                self._follow(own, written[own.name])
+        return written
+
+    def _written(self, own: CompiledVertex) -> tuple[str, ...]:
+        names = tuple(own.schema.names)
+        if own.sink is not None or own.name in self.keep_all or own.name not in self.read:
+            return names
+        edges = self.graph.outputs_of(own.name)
+        read = self.read[own.name] | self._expected(own)
+        read |= {key for edge in edges for key in resolve_keys(own.name, own.schema, edge.keys)}
+        if not any(is_hashable(own.schema[name].dataType) for name in read):
+            # rows are spread and compared by their hashes, and files without columns have no rows
+            read |= {_narrowest(own.schema)}
+        return tuple(name for name in names if name in read)
+
+    def _expected(self, own: CompiledVertex) -> set[str]:
+        """What its expectations are about."""
+        keys = [key for each in unique_keys(own.expectations) for key in each.columns]
+        unique = set(resolve_keys(own.name, own.schema, keys))
+        conditions = [each.condition for each in own.expectations if each.condition is not None]
+        if not conditions:
+            return unique
+        rows = _stand_in(0, own.schema)
+        counted = [column(f"c{number}", sql_expression(each)) for number, each in enumerate(conditions)]
+        read = self._explain(own, select_expressions(rows, counted))
+        return unique | {name for number, name in enumerate(own.schema.names) if read is None or (0, number) in read}
+
+    def _follow(self, own: CompiledVertex, written: Sequence[str]) -> None:
+        """Note what a vertex reads of others' files, given what is written of its own rows."""
+        producers = find_producers(self.graph, self.compiled, own.name)
+        if not producers:
+            return
+        schemas = {placeholder: self.compiled[producer].schema for placeholder, producer in producers.items()}
+        stand_ins = {
+            placeholder: partial(_stand_in, number, schema)
+            for number, (placeholder, schema) in enumerate(schemas.items())
+        }
+        read = self._explain(own, select_columns(proof_copy(own.relation, stand_ins, {}), written))
+        for number, (placeholder, producer) in enumerate(producers.items()):
+            names = schemas[placeholder].names
+            of_it = {name for place, name in enumerate(names) if read is None or (number, place) in read}
+            self.read.setdefault(producer, set()).update(of_it)
+
+    def _explain(self, own: CompiledVertex, relation: Relation) -> set[tuple[int, int]] | None:
+        """Numbers of stand-ins and of their columns that Spark's plan reads; None if that cannot be told."""
+        try:
+            plan = read_plan(_explain(self.session, own, relation))
+        except UnreadablePlanError:
+            return None
+        scans = [operator.detail("ReadSchema") for operator in plan.operators()]
+        return {(int(number), int(place)) for scan in scans for number, place in _READ.findall(scan)}
+
+
+def _narrow(
+    session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVertex], written: Written, own: CompiledVertex
+) -> CompiledVertex:
+    """One vertex, reading and writing what is written; errors as `narrow_vertices`."""
+    relation, columns = own.relation, written[own.name]
+    if len(columns) < len(own.schema.names):
+        relation = select_columns(relation, columns)
+    producers = {
+        placeholder: compiled[producer]
+        for placeholder, producer in find_producers(graph, compiled, own.name).items()
+        if len(written[producer]) < len(compiled[producer].schema.names)
+    }
+    if producers:
+        relation = inline(
+            relation, {name: _whole(name, producer, written[producer.name]) for name, producer in producers.items()}
+        )
+        _check_unread(session, own, relation, producers, written)
+    return replace(own, relation=relation, schema=_only(own.schema, columns), all_columns=tuple(own.schema.names))
+
+
+def _whole(placeholder: str, producer: CompiledVertex, written: Sequence[str]) -> Relation:
+    """All columns of a producer over a placeholder for what is written of them."""
+    schema = producer.schema
+    rows = placeholder_relation(placeholder, _only(schema, written).json())
+    values = {name: sql_expression(quote(name)) for name in written}
+    return select_expressions(
+        rows, [column(each.name, values.get(each.name) or _missing(producer.name, each)) for each in schema.fields]
+    )
+
+
+def _missing(vertex: str, entry: StructField) -> Any:
+    from pyspark.sql.connect.types import pyspark_types_to_proto_types
+
+    proto = protos()
+    name = entry.name
+    text = proto.Expression(
+        literal=proto.Expression.Literal(
+            string=f"{_NOT_WRITTEN} {name!r} of vertex {vertex!r}, because Spark's planner found nobody who reads it; "
+            f"set edge_columns='all' for {vertex!r}"
+        )
+    )
+    fails = proto.Expression(
+        unresolved_function=proto.Expression.UnresolvedFunction(function_name="raise_error", arguments=[text])
+    )
+    return proto.Expression(cast=proto.Expression.Cast(expr=fails, type=pyspark_types_to_proto_types(entry.dataType)))
+
+
+def _check_unread(
+    session: Any, own: CompiledVertex, relation: Relation, producers: Mapping[str, CompiledVertex], written: Written
+) -> None:
+    """Spark's plan of a narrowed template has none of the columns that are not written.
+
+    Raises:
+        JobGraphError: it has one.
+    """
+    scans = {
+        name: partial(
+            read_files, [], file_format="parquet", schema=_only(producer.schema, written[producer.name]).json()
+        )
+        for name, producer in producers.items()
+    }
+    text = _explain(session, own, proof_copy(relation, scans, {}))
+    found = re.search(rf"{_NOT_WRITTEN} ('.*?') of vertex ('.*?'),", text)
+    if found:
+        raise JobGraphError(
+            f"vertex {own.name!r}: Spark's plan reads column {found[1]} of vertex {found[2]}, and its planner found "
+            f"nobody who does; set edge_columns='all' for {found[2]}, and report it"
+        )
+
+
+def _only(schema: StructType, names: Sequence[str]) -> StructType:
+    from pyspark.sql.types import StructType
+
+    return StructType([schema[name] for name in names])
+
+
+def _stand_in(number: int, schema: StructType) -> Relation:
+    """Files of no rows whose columns are found again in a plan, under the names of the schema."""
+    from pyspark.sql.types import StructField, StructType
+
+    fields = [
+        StructField(f"{_STAND_IN}{number}_{place}", entry.dataType, entry.nullable, entry.metadata)
+        for place, entry in enumerate(schema.fields)
+    ]
+    return rename_columns(_scan(StructType(fields)), schema.names)
+
+
+def _scan(schema: StructType) -> Relation:
+    return read_files([], file_format="parquet", schema=schema.json())
+
+
+def _explain(session: Any, own: CompiledVertex, relation: Relation) -> str:
+    plan = protos().Plan()
+    plan.root.CopyFrom(relation)  # the constructor refuses deep plans
+    settings = {key: value for key, value in own.spark_conf.items() if key not in CONF}
+    with set_conf(session, own.name, settings):
+        return str(session.client.explain_string(plan, "formatted"))
+
+
+def _narrowest(schema: StructType) -> str:
+    """The column of which a value takes least, as far as types tell."""
+    ranked = [each.name for kind in _NARROW for each in schema.fields if each.dataType.typeName() == kind]
+    hashable = [each.name for each in schema.fields if is_hashable(each.dataType)]
+    return str([*ranked, *hashable, *schema.names][0])
