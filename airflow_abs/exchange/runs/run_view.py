@@ -32,8 +32,9 @@ class EdgeView:
 
     `producer` and `vertex` are the region and the vertex that it comes from, `consumer` the vertex that reads it,
     `keys` the columns of a hash edge; `bytes` None until the region is decided, `rows` None unless the whole producer
-    has committed. `how` is all of it for people: ``broadcast``, ``hash(customer_id), inferred``; `reason` why it is
-    written, if that was decided on the day; `order` whether the rows of what is read by range are sorted, and why.
+    has committed. `how` is all of it for people: ``broadcast``, ``hash(customer_id), inferred, 3 of 31 columns``;
+    `reason` why it is written, if that was decided on the day; `order` whether the rows of what is read by range are
+    sorted, and why.
     """
 
     name: str
@@ -206,7 +207,7 @@ class RegionView:
                 path=None,
                 bytes=known.get(entry.name),
                 keys=entry.keys,
-                how=entry.how,
+                how=", ".join(filter(None, [entry.how, entry.columns])),
                 inferred=entry.inferred,
                 consumer=vertex_of(entry.name),
                 rows=self.rows_read.get(entry.result),

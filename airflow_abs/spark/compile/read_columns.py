@@ -79,10 +79,8 @@ def narrow_vertices(
         narrowed = dict(compiled)
         for name, columns in written.items():
             narrowed[name] = _narrow(session, graph, compiled, written, compiled[name])
-            left_out = len(compiled[name].schema.names) - len(columns)
-            if left_out:
-                total = len(compiled[name].schema.names)
-                log.info("vertex %r writes %d of %d columns: %s", name, len(columns), total, ", ".join(columns))
+            if described := narrowed[name].describe_columns():
+                log.info("vertex %r writes %s, which are all that is read: %s", name, described, ", ".join(columns))
         return narrowed
 
 

@@ -110,6 +110,7 @@ def plan_region(
             partitioning=edge.partitioning,
             keys=edge.keys,
             inferred=edge.inferred,
+            columns=compiled[edge.producer].describe_columns(),
         )
         for member in members
         for placeholder, edge in member.inputs.items()

@@ -90,6 +90,11 @@ class CompiledVertex:
     expectations: tuple[Expectation, ...] = ()
     all_columns: tuple[str, ...] = ()
 
+    def describe_columns(self) -> str:
+        """``3 of 31 columns`` if not all of its output is written, else nothing."""
+        written, all_of_them = len(self.schema.names), len(self.all_columns)
+        return f"{written} of {all_of_them} columns" if written < all_of_them else ""
+
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:
     """True if the vertex's rows are written to files: a gate, or it has several readers, or none in its own region, or
