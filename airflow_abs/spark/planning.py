@@ -29,13 +29,13 @@ from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import check_writable, write_atomic, write_json
 from airflow_abs.spark.compile.expectations import check_expectations
 from airflow_abs.spark.compile.joined import join_vertices
-from airflow_abs.spark.compile.read_columns import narrow_vertices
 from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
 from airflow_abs.spark.connect.capacity import RANGE_ROWS, splits_of_range
 from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
 from airflow_abs.spark.inference.infer import infer_edges
+from airflow_abs.spark.narrowing import narrow_vertices
 from airflow_abs.spark.proof import Proof, prove_vertices
 from airflow_abs.spark.pruning.joined_sources import find_joined_columns
 from airflow_abs.spark.pruning.partitions import prune_sources

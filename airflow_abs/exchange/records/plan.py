@@ -35,8 +35,8 @@ from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes, re
 @dataclass(frozen=True, slots=True)
 class PlannedInput:
     """A blocking input: `result` of another region, read whole (broadcast), by files (rescale) or by range of
-    subpartitions; `keys` are a hash edge's. `inferred`: by `plan`, not declared by the author. `columns` says in words
-    how many columns of the vertex's output are written, ``3 of 31 columns``; empty if all are.
+    subpartitions; `keys` are a hash edge's. `inferred`: by `plan`, not declared by the author. `written` says in words
+    what of the vertex's output is, ``3 of 31 columns``; empty if all is.
     """
 
     name: str
@@ -46,7 +46,7 @@ class PlannedInput:
     partitioning: Partitioning
     keys: tuple[str, ...] = ()
     inferred: bool = False
-    columns: str = ""
+    written: str = ""
 
     @property
     def how(self) -> str:

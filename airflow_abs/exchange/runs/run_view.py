@@ -207,7 +207,7 @@ class RegionView:
                 path=None,
                 bytes=known.get(entry.name),
                 keys=entry.keys,
-                how=", ".join(filter(None, [entry.how, entry.columns])),
+                how=", ".join(filter(None, [entry.how, entry.written])),
                 inferred=entry.inferred,
                 consumer=vertex_of(entry.name),
                 rows=self.rows_read.get(entry.result),

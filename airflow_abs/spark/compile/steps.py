@@ -110,7 +110,7 @@ def plan_region(
             partitioning=edge.partitioning,
             keys=edge.keys,
             inferred=edge.inferred,
-            columns=compiled[edge.producer].describe_columns(),
+            written=compiled[edge.producer].describe_written(),
         )
         for member in members
         for placeholder, edge in member.inputs.items()

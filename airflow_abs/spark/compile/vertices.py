@@ -73,7 +73,8 @@ class CompiledVertex:
     `inputs` are blocking inputs by placeholder; `local` are outputs of vertices of the same region that are written to
     files first. Inputs passed on inside the region are part of the relation. `splittable` are placeholders of inputs
     of which a hot subpartition may be distributed. `call_sites` are lines of the author's code by plan id of relations.
-    `all_columns` are those of its output if its rows are written; the schema has the ones that somebody reads.
+    `all_columns` are those of its output if its rows are written; the schema has the ones that somebody reads, and rows
+    that do not meet the `filters` are left out.
     """
 
     name: str
@@ -89,11 +90,14 @@ class CompiledVertex:
     call_sites: Mapping[int, str] = field(default_factory=dict)
     expectations: tuple[Expectation, ...] = ()
     all_columns: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
 
-    def describe_columns(self) -> str:
-        """``3 of 31 columns`` if not all of its output is written, else nothing."""
+    def describe_written(self) -> str:
+        """``3 of 31 columns, where (`amount` > 0)``; nothing if all of its output is written."""
         written, all_of_them = len(self.schema.names), len(self.all_columns)
-        return f"{written} of {all_of_them} columns" if written < all_of_them else ""
+        columns = [f"{written} of {all_of_them} columns"] if written < all_of_them else []
+        rows = [f"where {' and '.join(self.filters)}"] if self.filters else []
+        return ", ".join(columns + rows)
 
 
 def is_materialised(graph: JobGraph, vertex: str) -> bool:

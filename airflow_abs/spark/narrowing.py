@@ -1,8 +1,9 @@
-"""Writes of a vertex's output only the columns that somebody reads, and Spark's own planner says which those are.
+"""Writes of a vertex's output only what somebody reads: Spark's own planner says which columns and which rows.
 
-Each region is compiled alone, so a template would compute and write every column that its author left in. From the
-sinks backwards, each vertex is planned once on stand-ins for its inputs, which the optimizer prunes as it prunes scans
-of Parquet: what is left of them in the physical plan is what the vertex reads, given what is read of itself.
+Each region is compiled alone, so a template would compute and write every column and row that its author left in. From
+the sinks backwards, each vertex is planned once on stand-ins for its inputs, which the optimizer prunes as it prunes
+scans of Parquet: what is left of their columns in the physical plan is what the vertex reads, given what is read of
+itself, and the filters right above them drop rows that it has no use for.
 
 The author's code sees all columns as before. In a template, the columns that are not written are expressions that
 raise an error: the optimizer drops them with whatever else nobody reads, and one that is read all the same fails
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,13 +27,15 @@ from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.compile.key_types import is_hashable, resolve_keys
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
 from airflow_abs.spark.connect.protocol import protos
-from airflow_abs.spark.proof.explained import UnreadablePlanError, read_plan
+from airflow_abs.spark.proof.explained import Operator, UnreadablePlanError, read_plan
 from airflow_abs.spark.proof.markers import CONF
 from airflow_abs.spark.proof.proof_copy import proof_copy
 from airflow_abs.spark.proof.prove import set_for_proof
+from airflow_abs.spark.pruning.filters import read_condition
 from airflow_abs.spark.relations import (
     Relation,
     column,
+    filter_rows,
     placeholder_relation,
     read_files,
     rename_columns,
@@ -47,29 +50,38 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Written = Mapping[str, Sequence[str]]
-"""The columns that are written, by vertex."""
-
 _STAND_IN = "__airflow_abs_column_"
 _READ = re.compile(rf"{_STAND_IN}(\d+)_(\d+):")
+_QUOTED = re.compile(rf"`{_STAND_IN}\d+_(\d+)`")
 _NOT_WRITTEN = "airflow_abs did not write column"
+_PASSED_ON = ("ColumnarToRow", "InputAdapter")
 _NARROW = ("boolean", "byte", "short", "integer", "date", "float", "long", "timestamp", "timestamp_ntz", "double")
 """Types of few bytes, by `typeName`, narrowest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is written of a vertex's output: columns, in the order of its schema, of the rows that meet all `filters`,
+    which are SQL."""
+
+    columns: tuple[str, ...]
+    filters: tuple[str, ...] = ()
 
 
 def narrow_vertices(
     session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVertex], keep_all: Collection[str] = ()
 ) -> dict[str, CompiledVertex]:
-    """The vertices with the columns that are read of them as their outputs, and with templates that read no others.
+    """The vertices with what is read of them as their outputs, and with templates that read no more.
 
-    Vertices with a sink and those that no vertex reads keep all columns. So does what Spark's plan cannot be read of.
+    Vertices with a sink and those that no vertex reads keep everything. So does one whose readers' plans cannot be
+    read for certain.
 
     Args:
         session: a Connect session; one `explain` request for each vertex that reads files of others, a second one if
             those files lack columns. Some of its settings are others for the time of this.
         graph: the day's, whose edges between regions are written.
         compiled: its vertices, as `plan_region` takes them.
-        keep_all: vertices whose files have all columns, whoever reads them.
+        keep_all: vertices whose files have all columns and rows, whoever reads them.
 
     Raises:
         JobGraphError: a template needs a column of which Spark's planner said that it does not.
@@ -77,10 +89,10 @@ def narrow_vertices(
     with set_for_proof(session):
         written = _Reading(session, graph, compiled, frozenset(keep_all)).find()
         narrowed = dict(compiled)
-        for name, columns in written.items():
+        for name, what in written.items():
             narrowed[name] = _narrow(session, graph, compiled, written, compiled[name])
-            if described := narrowed[name].describe_columns():
-                log.info("vertex %r writes %s, which are all that is read: %s", name, described, ", ".join(columns))
+            if told := narrowed[name].describe_written():
+                log.info("vertex %r writes %s; its readers use no more: %s", name, told, ", ".join(what.columns))
         return narrowed
 
 
@@ -93,18 +105,29 @@ def find_producers(graph: JobGraph, compiled: Mapping[str, CompiledVertex], vert
     return {placeholder: producer for placeholder, producer in known.items() if placeholder in found}
 
 
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One place where a plan reads a stand-in: which columns of it, by number, and the filters right above."""
+
+    stand_in: int
+    columns: frozenset[int]
+    filters: frozenset[str]
+
+
 @dataclass(slots=True)
 class _Reading:
-    """Goes through the vertices, consumers first; `read` is what was read so far, by producer."""
+    """Goes through the vertices, consumers first. `read` and `filters` are what was found so far, by producer: names
+    of columns, and the filters that every place has where its rows are read."""
 
     session: Any
     graph: JobGraph
     compiled: Mapping[str, CompiledVertex]
     keep_all: frozenset[str]
     read: dict[str, set[str]] = field(default_factory=dict)
+    filters: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def find(self) -> Written:
-        """The columns that are written, in the order of the schema, of each vertex whose rows are."""
+    def find(self) -> dict[str, Written]:
+        """Of each vertex whose rows are written."""
         written = {}
         for vertex in reversed(self.graph.vertices):
             if is_materialised(self.graph, vertex.name):
@@ -113,74 +136,133 @@ class _Reading:
                 self._follow(own, written[own.name])
         return written
 
-    def _written(self, own: CompiledVertex) -> tuple[str, ...]:
+    def _written(self, own: CompiledVertex) -> Written:
         names = tuple(own.schema.names)
         if own.sink is not None or own.name in self.keep_all or own.name not in self.read:
-            return names
+            return Written(names)
         edges = self.graph.outputs_of(own.name)
         read = self.read[own.name] | self._expected(own)
         read |= {key for edge in edges for key in resolve_keys(own.name, own.schema, edge.keys)}
         if not any(is_hashable(own.schema[name].dataType) for name in read):
             # rows are spread and compared by their hashes, and files without columns have no rows
             read |= {_narrowest(own.schema)}
-        return tuple(name for name in names if name in read)
+        # expectations are about all rows, and the values that a source is pruned by are measured of all
+        all_rows = own.expectations or any(edge.prunes for edge in edges)
+        filters = () if all_rows else tuple(sorted(self.filters[own.name]))
+        return Written(tuple(name for name in names if name in read), filters)
 
     def _expected(self, own: CompiledVertex) -> set[str]:
-        """What its expectations are about."""
+        """The columns that its expectations are about."""
         keys = [key for each in unique_keys(own.expectations) for key in each.columns]
         unique = set(resolve_keys(own.name, own.schema, keys))
         conditions = [each.condition for each in own.expectations if each.condition is not None]
         if not conditions:
             return unique
-        rows = _stand_in(0, own.schema)
         counted = [column(f"c{number}", sql_expression(each)) for number, each in enumerate(conditions)]
-        read = self._explain(own, select_expressions(rows, counted))
-        return unique | {name for number, name in enumerate(own.schema.names) if read is None or (0, number) in read}
+        scans = self._scans(own, select_expressions(_stand_in(0, own.schema), counted), [own.schema])
+        names = own.schema.names
+        return unique | (
+            {names[place] for scan in scans for place in scan.columns} if scans is not None else set(names)
+        )
 
-    def _follow(self, own: CompiledVertex, written: Sequence[str]) -> None:
+    def _follow(self, own: CompiledVertex, written: Written) -> None:
         """Note what a vertex reads of others' files, given what is written of its own rows."""
         producers = find_producers(self.graph, self.compiled, own.name)
         if not producers:
             return
-        schemas = {placeholder: self.compiled[producer].schema for placeholder, producer in producers.items()}
+        schemas = [self.compiled[producer].schema for producer in producers.values()]
         stand_ins = {
-            placeholder: partial(_stand_in, number, schema)
-            for number, (placeholder, schema) in enumerate(schemas.items())
+            placeholder: partial(_stand_in, number, schemas[number]) for number, placeholder in enumerate(producers)
         }
-        read = self._explain(own, select_columns(proof_copy(own.relation, stand_ins, {}), written))
-        for number, (placeholder, producer) in enumerate(producers.items()):
-            names = schemas[placeholder].names
-            of_it = {name for place, name in enumerate(names) if read is None or (number, place) in read}
-            self.read.setdefault(producer, set()).update(of_it)
+        rows = _only_rows(proof_copy(own.relation, stand_ins, {}), own, written)
+        scans = self._scans(own, rows, schemas)
+        for number, producer in enumerate(producers.values()):
+            names = schemas[number].names
+            found = [scan for scan in scans if scan.stand_in == number] if scans is not None else []
+            columns = {names[place] for scan in found for place in scan.columns} if scans is not None else set(names)
+            self.read.setdefault(producer, set()).update(columns)
+            common = frozenset.intersection(*(scan.filters for scan in found)) if found else frozenset()
+            self.filters[producer] = self.filters.get(producer, common) & common
 
-    def _explain(self, own: CompiledVertex, relation: Relation) -> set[tuple[int, int]] | None:
-        """Numbers of stand-ins and of their columns that Spark's plan reads; None if that cannot be told."""
+    def _scans(self, own: CompiledVertex, relation: Relation, schemas: Sequence[StructType]) -> list[_Scan] | None:
+        """Where Spark's plan reads stand-ins; None if that cannot be told."""
         try:
             plan = read_plan(_explain(self.session, own, relation))
         except UnreadablePlanError:
             return None
-        scans = [operator.detail("ReadSchema") for operator in plan.operators()]
-        return {(int(number), int(place)) for scan in scans for number, place in _READ.findall(scan)}
+        scans = []
+        for root in (plan.root, *plan.subqueries):
+            for operator, condition in _leaves(root):
+                scans += _read_scan(operator, condition, schemas)
+        if any(operator.detail("ReadSchema") == "struct<>" for operator in plan.operators()):
+            return [
+                replace(scan, filters=frozenset()) for scan in scans
+            ]  # one of them reads all rows, nobody knows which
+        return scans
+
+
+def _leaves(root: Operator) -> Iterator[tuple[Operator, str]]:
+    """Every operator without children, with the condition of the filter right above it."""
+    waiting = [(root, "")]
+    while waiting:
+        operator, condition = waiting.pop()
+        if not operator.children:
+            yield operator, condition
+        if operator.name == "Filter":
+            condition = operator.detail("Condition")
+        elif operator.name not in _PASSED_ON:
+            condition = ""
+        waiting.extend((child, condition) for child in operator.children)
+
+
+def _read_scan(operator: Operator, condition: str, schemas: Sequence[StructType]) -> list[_Scan]:
+    columns = [(int(number), int(place)) for number, place in _READ.findall(operator.detail("ReadSchema"))]
+    if not columns:
+        return []
+    stand_in, schema = columns[0][0], schemas[columns[0][0]]
+    types = {f"{_STAND_IN}{stand_in}_{place}": each.dataType.jsonValue() for place, each in enumerate(schema.fields)}
+    shown = {name: kind if isinstance(kind, str) else "" for name, kind in types.items()}
+    filters = {
+        _QUOTED.sub(lambda found: quote(schema.names[int(found[1])]), text) for text in read_condition(condition, shown)
+    }
+    return [_Scan(stand_in, frozenset(place for _, place in columns), frozenset(filters))]
 
 
 def _narrow(
-    session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVertex], written: Written, own: CompiledVertex
+    session: Any,
+    graph: JobGraph,
+    compiled: Mapping[str, CompiledVertex],
+    written: Mapping[str, Written],
+    own: CompiledVertex,
 ) -> CompiledVertex:
     """One vertex, reading and writing what is written; errors as `narrow_vertices`."""
-    relation, columns = own.relation, written[own.name]
-    if len(columns) < len(own.schema.names):
-        relation = select_columns(relation, columns)
+    what = written[own.name]
+    relation = _only_rows(own.relation, own, what)
     producers = {
         placeholder: compiled[producer]
         for placeholder, producer in find_producers(graph, compiled, own.name).items()
-        if len(written[producer]) < len(compiled[producer].schema.names)
+        if len(written[producer].columns) < len(compiled[producer].schema.names)
     }
     if producers:
         relation = inline(
-            relation, {name: _whole(name, producer, written[producer.name]) for name, producer in producers.items()}
+            relation,
+            {name: _whole(name, producer, written[producer.name].columns) for name, producer in producers.items()},
         )
         _check_unread(session, own, relation, producers, written)
-    return replace(own, relation=relation, schema=_only(own.schema, columns), all_columns=tuple(own.schema.names))
+    return replace(
+        own,
+        relation=relation,
+        schema=_only(own.schema, what.columns),
+        all_columns=tuple(own.schema.names),
+        filters=what.filters,
+    )
+
+
+def _only_rows(relation: Relation, own: CompiledVertex, what: Written) -> Relation:
+    """The rows of a vertex that are written, with the columns that are."""
+    for each in what.filters:
+        relation = filter_rows(relation, each)
+    return select_columns(relation, what.columns) if len(what.columns) < len(own.schema.names) else relation
 
 
 def _whole(placeholder: str, producer: CompiledVertex, written: Sequence[str]) -> Relation:
@@ -211,7 +293,11 @@ def _missing(vertex: str, entry: StructField) -> Any:
 
 
 def _check_unread(
-    session: Any, own: CompiledVertex, relation: Relation, producers: Mapping[str, CompiledVertex], written: Written
+    session: Any,
+    own: CompiledVertex,
+    relation: Relation,
+    producers: Mapping[str, CompiledVertex],
+    written: Mapping[str, Written],
 ) -> None:
     """Spark's plan of a narrowed template has none of the columns that are not written.
 
@@ -219,9 +305,7 @@ def _check_unread(
         JobGraphError: it has one.
     """
     scans = {
-        name: partial(
-            read_files, [], file_format="parquet", schema=_only(producer.schema, written[producer.name]).json()
-        )
+        name: partial(_scan, _only(producer.schema, written[producer.name].columns))
         for name, producer in producers.items()
     }
     text = _explain(session, own, proof_copy(relation, scans, {}))

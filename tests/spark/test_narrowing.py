@@ -15,10 +15,10 @@ from airflow_abs.core.expect.expectations import Expect, Unique, read_expectatio
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.compile import read_columns
-from airflow_abs.spark.compile.read_columns import narrow_vertices
-from airflow_abs.spark.compile.vertices import compile_vertices
+from airflow_abs.spark import narrowing
+from airflow_abs.spark.compile.vertices import CompiledVertex, compile_vertices
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.narrowing import Written, narrow_vertices
 from tests.job_runner import program_of, rows, run_job
 
 pytestmark = pytest.mark.spark
@@ -30,27 +30,37 @@ ORDERS = (
 Transform = Callable[..., Any]
 
 
-def written(
+def compile_orders(
     session: Any,
-    transform: Transform,
+    transforms: Sequence[Transform],
     *,
     how: Partitioning = Partitioning.HASH,
-    keys: Sequence[str] = ("customer",),
     expect: Mapping[str, Any] | None = None,
     sink: Files | None = None,
     schema: str = ORDERS,
-) -> list[str]:
-    """The columns of `orders` that are written if one vertex reads it by `transform`, as it stands in `orders`."""
-    vertices = [JobVertex("orders", has_source=True, has_sink=sink is not None), JobVertex("reader")]
-    edges = [JobEdge("orders", "reader", "orders", how, keys if how is Partitioning.HASH else ())]
-    source = Files("/nowhere", schema=schema)
+) -> CompiledVertex:
+    """The vertex `orders`, which reads files, as it is written for vertices that read it by these transforms."""
+    readers = {f"reader{number}": transform for number, transform in enumerate(transforms)}
+    vertices = [JobVertex("orders", has_source=True, has_sink=sink is not None), *map(JobVertex, readers)]
+    keys = ("customer",) if how is Partitioning.HASH else ()
+    edges = [JobEdge("orders", reader, "orders", how, keys) for reader in readers]
     programs = [
-        program_of("orders", source=source, sink=sink, expectations=read_expectations("orders", expect or {})),
-        program_of("reader", transform),
+        program_of(
+            "orders",
+            source=Files("/nowhere", schema=schema),
+            sink=sink,
+            expectations=read_expectations("orders", expect or {}),
+        ),
+        *(program_of(reader, transform) for reader, transform in readers.items()),
     ]
     graph = build_job_graph(vertices, edges, 8)
     compiled = compile_vertices(session, graph, {program.name: program for program in programs})
-    return list(narrow_vertices(session, graph, compiled)["orders"].schema.names)
+    return narrow_vertices(session, graph, compiled)["orders"]
+
+
+def written(session: Any, transform: Transform, **options: Any) -> list[str]:
+    """The columns of `orders` that are written if one vertex reads it by `transform`."""
+    return list(compile_orders(session, [transform], **options).schema.names)
 
 
 def total(orders: Any) -> Any:
@@ -97,7 +107,7 @@ def test_a_python_function_over_whole_rows_reads_all(session: Any) -> None:
 
 
 def test_distinct_rows_need_all_columns(session: Any) -> None:
-    assert len(written(session, lambda orders: orders.distinct().select("customer"), keys=("customer",))) == 6
+    assert len(written(session, lambda orders: orders.distinct().select("customer"))) == 6
 
 
 def test_the_key_of_the_edge_is_written_even_if_nobody_reads_it(session: Any) -> None:
@@ -126,6 +136,54 @@ def test_what_an_expectation_is_about_is_written(session: Any) -> None:
 
 def test_a_sink_has_all_columns(session: Any, tmp_path: Path) -> None:
     assert len(written(session, total, sink=Files(str(tmp_path / "orders")))) == 6
+
+
+def filters(session: Any, *transforms: Transform, **options: Any) -> tuple[str, ...]:
+    """The filters of the rows of `orders` that are written, if these read it."""
+    return compile_orders(session, transforms, **options).filters
+
+
+def test_rows_that_every_reader_drops_are_not_written(session: Any) -> None:
+    recent = lambda orders: total(orders.where("day > '2026-01-01' AND `no, te` <> 'x'"))  # noqa: E731
+    also = lambda orders: total(orders.where("day > '2026-01-01' AND order_id IS NOT NULL"))  # noqa: E731
+    assert filters(session, recent, also) == ("(`day` > CAST('2026-01-01' AS date))", "(`day` IS NOT NULL)")
+    assert filters(session, recent, total) == ()
+
+
+def test_a_key_that_an_inner_join_drops_is_not_written(session: Any) -> None:
+    def transform(orders: Any) -> Any:
+        return orders.join(orders.select("customer", functions.col("day").alias("other")), "customer")
+
+    assert filters(session, transform) == ("(`customer` IS NOT NULL)",)
+
+
+def test_the_kept_side_of_an_outer_join_keeps_its_rows(session: Any) -> None:
+    def transform(orders: Any) -> Any:
+        other = orders.where("amount > 5").select("customer", functions.col("day").alias("other"))
+        return orders.join(other, "customer", "left")
+
+    assert filters(session, transform) == ()
+
+
+def test_rows_that_are_counted_somewhere_are_written(session: Any) -> None:
+    def transform(orders: Any) -> Any:
+        count = orders.agg(functions.count("*").alias("n"))
+        return orders.where("day > '2026-01-01'").select("customer").crossJoin(count)
+
+    assert filters(session, transform, how=Partitioning.BROADCAST) == ()
+
+
+def test_a_filter_above_a_limit_or_an_opaque_function_drops_nothing_before(session: Any) -> None:
+    def opaque(orders: Any) -> Any:
+        return orders.mapInPandas(lambda frames: frames, orders.schema).where("day > '2026-01-01'")
+
+    assert filters(session, opaque) == ()
+    assert filters(session, lambda orders: orders.limit(5).where("day > '2026-01-01'")) == ()
+
+
+def test_expectations_are_about_all_rows(session: Any) -> None:
+    recent = lambda orders: total(orders.where("day > '2026-01-01'"))  # noqa: E731
+    assert filters(session, recent, expect={"positive": Expect("amount > 0")}) == ()
 
 
 def test_a_type_that_only_files_of_other_formats_hold_is_written(session: Any) -> None:
@@ -203,12 +261,12 @@ def test_files_hold_the_columns_that_are_read_and_the_rows_are_duckdbs(run: Call
 
 
 def test_one_column_too_few_is_found_in_plan(run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    find = read_columns._Reading.find
+    find = narrowing._Reading.find
 
     def too_few(reading: Any) -> Any:
-        return {**find(reading), "lines": ("customer",)}
+        return {**find(reading), "lines": Written(("customer",))}
 
-    monkeypatch.setattr(read_columns._Reading, "find", too_few)
+    monkeypatch.setattr(narrowing._Reading, "find", too_few)
     with pytest.raises(
         JobGraphError, match=r"vertex 'joined': Spark's plan reads column 'line' of vertex 'lines', and"
     ):
@@ -218,8 +276,8 @@ def test_one_column_too_few_is_found_in_plan(run: Callable[..., Any], monkeypatc
 def test_a_column_that_is_read_after_all_fails_and_is_never_null(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find = read_columns._Reading.find
-    monkeypatch.setattr(read_columns._Reading, "find", lambda reading: {**find(reading), "lines": ("customer",)})
-    monkeypatch.setattr(read_columns, "_check_unread", lambda *arguments: None)
+    find = narrowing._Reading.find
+    monkeypatch.setattr(narrowing._Reading, "find", lambda reading: {**find(reading), "lines": Written(("customer",))})
+    monkeypatch.setattr(narrowing, "_check_unread", lambda *arguments: None)
     with pytest.raises(Exception, match=r"airflow_abs did not write column 'line' of vertex 'lines'"):
         run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_abs.spark.pruning.partitions import is_plain, read_filters
+from airflow_abs.spark.pruning.filters import is_plain, read_condition, read_filters
 
 TYPES = {"ds": "date", "st": "string", "h": "integer", "big": "long", "x y": "string", "price": "double"}
 
@@ -71,3 +71,22 @@ def test_a_value_is_plain_if_it_is_written_like_a_literal_that_is_read() -> None
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize(
+    ("shown", "parts"),
+    [
+        (
+            "((isnotnull(price#1) AND (h#2 > 5)) AND (price#1 = 1.5))",
+            ["(`price` IS NOT NULL)", "(`h` > CAST('5' AS int))"],
+        ),
+        ("((h#2 > 5) OR (h#2 < 1))", ["((`h` > CAST('5' AS int)) OR (`h` < CAST('1' AS int)))"]),
+        ("((h#2 > 5) OR (price#1 = 1.5))", []),
+        ("(cast(st#46 as int) > 5)", []),  # fails for some text
+        ("(isnotnull(st#46) AND st#46 IN (a,b))", ["(`st` IS NOT NULL)"]),  # 'a,b', or two
+        ("h#2 IN (1,2)", ["(`h` IN (CAST('1' AS int), CAST('2' AS int)))"]),
+        ("", []),
+    ],
+)
+def test_of_a_condition_every_part_is_read_that_has_one_meaning(shown: str, parts: list[str]) -> None:
+    assert read_condition(shown, TYPES) == parts
