@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,8 @@ _STAND_IN = "__airflow_abs_column_"
 _READ = re.compile(rf"{_STAND_IN}(\d+)_(\d+):")
 _QUOTED = re.compile(rf"`{_STAND_IN}\d+_(\d+)`")
 _NOT_WRITTEN = "airflow_abs did not write column"
+_REQUESTS = 4
+"""At once."""
 _PASSED_ON = ("ColumnarToRow", "InputAdapter")
 _NARROW = ("boolean", "byte", "short", "integer", "date", "float", "long", "timestamp", "timestamp_ntz", "double")
 """Types of few bytes, by `typeName`, narrowest first."""
@@ -88,11 +91,15 @@ def narrow_vertices(
     """
     with set_for_proof(session):
         written = _Reading(session, graph, compiled, frozenset(keep_all)).find()
-        narrowed = dict(compiled)
+        narrowed, relying = dict(compiled), []
         for name, what in written.items():
-            narrowed[name] = _narrow(session, graph, compiled, written, compiled[name])
+            producers = _find_narrowed(graph, compiled, written, name)
+            narrowed[name] = _narrow(compiled[name], what, producers, written)
+            if producers:
+                relying.append((narrowed[name], producers))
             if told := narrowed[name].describe_written():
                 log.info("vertex %r writes %s; its readers use no more: %s", name, told, ", ".join(what.columns))
+        _check_unread(session, relying, written)
         return narrowed
 
 
@@ -187,7 +194,8 @@ class _Reading:
     def _scans(self, own: CompiledVertex, relation: Relation, schemas: Sequence[StructType]) -> list[_Scan] | None:
         """Where Spark's plan reads stand-ins; None if that cannot be told."""
         try:
-            plan = read_plan(_explain(self.session, own, relation))
+            with set_conf(self.session, own.name, _settings(own)):
+                plan = read_plan(_explain(self.session, relation))
         except UnreadablePlanError:
             return None
         scans = []
@@ -228,27 +236,22 @@ def _read_scan(operator: Operator, condition: str, schemas: Sequence[StructType]
     return [_Scan(stand_in, frozenset(place for _, place in columns), frozenset(filters))]
 
 
+def _find_narrowed(
+    graph: JobGraph, compiled: Mapping[str, CompiledVertex], written: Mapping[str, Written], vertex: str
+) -> dict[str, CompiledVertex]:
+    """Those of the producers that a vertex reads of which not all columns are written, by placeholder."""
+    producers = {name: compiled[each] for name, each in find_producers(graph, compiled, vertex).items()}
+    return {name: each for name, each in producers.items() if len(written[each.name].columns) < len(each.schema.names)}
+
+
 def _narrow(
-    session: Any,
-    graph: JobGraph,
-    compiled: Mapping[str, CompiledVertex],
-    written: Mapping[str, Written],
-    own: CompiledVertex,
+    own: CompiledVertex, what: Written, producers: Mapping[str, CompiledVertex], written: Mapping[str, Written]
 ) -> CompiledVertex:
-    """One vertex, reading and writing what is written; errors as `narrow_vertices`."""
-    what = written[own.name]
+    """One vertex, reading of these producers what is written of them, and writing `what`."""
     relation = _only_rows(own.relation, own, what)
-    producers = {
-        placeholder: compiled[producer]
-        for placeholder, producer in find_producers(graph, compiled, own.name).items()
-        if len(written[producer].columns) < len(compiled[producer].schema.names)
-    }
     if producers:
-        relation = inline(
-            relation,
-            {name: _whole(name, producer, written[producer.name].columns) for name, producer in producers.items()},
-        )
-        _check_unread(session, own, relation, producers, written)
+        inputs = {name: _whole(name, each, written[each.name].columns) for name, each in producers.items()}
+        relation = inline(relation, inputs)
     return replace(
         own,
         relation=relation,
@@ -294,27 +297,39 @@ def _missing(vertex: str, entry: StructField) -> Any:
 
 def _check_unread(
     session: Any,
-    own: CompiledVertex,
-    relation: Relation,
-    producers: Mapping[str, CompiledVertex],
+    relying: Sequence[tuple[CompiledVertex, Mapping[str, CompiledVertex]]],
     written: Mapping[str, Written],
 ) -> None:
     """Spark's plan of a narrowed template has none of the columns that are not written.
 
+    Args:
+        session: as in `narrow_vertices`; asked several things at once.
+        relying: narrowed vertices with their narrowed producers by placeholder.
+        written: by vertex.
+
     Raises:
         JobGraphError: it has one.
     """
-    scans = {
-        name: partial(_scan, _only(producer.schema, written[producer.name].columns))
-        for name, producer in producers.items()
-    }
-    text = _explain(session, own, proof_copy(relation, scans, {}))
-    found = re.search(rf"{_NOT_WRITTEN} ('.*?') of vertex ('.*?'),", text)
-    if found:
-        raise JobGraphError(
-            f"vertex {own.name!r}: Spark's plan reads column {found[1]} of vertex {found[2]}, and its planner found "
-            f"nobody who does; set edge_columns='all' for {found[2]}, and report it"
-        )
+
+    def ask(own: CompiledVertex, producers: Mapping[str, CompiledVertex]) -> re.Match[str] | None:
+        scans = {
+            name: partial(_scan, _only(each.schema, written[each.name].columns)) for name, each in producers.items()
+        }
+        text = _explain(session, proof_copy(own.relation, scans, {}))
+        return re.search(rf"{_NOT_WRITTEN} ('.*?') of vertex ('.*?'),", text)
+
+    alike: dict[tuple[tuple[str, str], ...], list[tuple[CompiledVertex, Mapping[str, CompiledVertex]]]] = {}
+    for own, producers in relying:
+        alike.setdefault(tuple(sorted(own.spark_conf.items())), []).append((own, producers))
+    with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="explain") as pool:
+        for group in alike.values():
+            with set_conf(session, group[0][0].name, _settings(group[0][0])):
+                for (own, _), found in zip(group, pool.map(lambda each: ask(*each), group), strict=True):
+                    if found:
+                        raise JobGraphError(
+                            f"vertex {own.name!r}: Spark's plan reads column {found[1]} of vertex {found[2]}, and its "
+                            f"planner found nobody who does; set edge_columns='all' for {found[2]}, and report it"
+                        )
 
 
 def _only(schema: StructType, names: Sequence[str]) -> StructType:
@@ -338,12 +353,15 @@ def _scan(schema: StructType) -> Relation:
     return read_files([], file_format="parquet", schema=schema.json())
 
 
-def _explain(session: Any, own: CompiledVertex, relation: Relation) -> str:
+def _explain(session: Any, relation: Relation) -> str:
     plan = protos().Plan()
     plan.root.CopyFrom(relation)  # the constructor refuses deep plans
-    settings = {key: value for key, value in own.spark_conf.items() if key not in CONF}
-    with set_conf(session, own.name, settings):
-        return str(session.client.explain_string(plan, "formatted"))
+    return str(session.client.explain_string(plan, "formatted"))
+
+
+def _settings(own: CompiledVertex) -> dict[str, str]:
+    """The author's, as far as a proof leaves them."""
+    return {key: value for key, value in own.spark_conf.items() if key not in CONF}
 
 
 def _narrowest(schema: StructType) -> str:

@@ -93,10 +93,10 @@ class CompiledVertex:
     filters: tuple[str, ...] = ()
 
     def describe_written(self) -> str:
-        """``3 of 31 columns, where (`amount` > 0)``; nothing if all of its output is written."""
+        """``3 of 31 columns, rows where (`amount` > 0)``; nothing if all of its output is written."""
         written, all_of_them = len(self.schema.names), len(self.all_columns)
         columns = [f"{written} of {all_of_them} columns"] if written < all_of_them else []
-        rows = [f"where {' and '.join(self.filters)}"] if self.filters else []
+        rows = [f"rows where {' and '.join(self.filters)}"] if self.filters else []
         return ", ".join(columns + rows)
 
 

@@ -64,7 +64,12 @@ def enrich(orders: Any, customers: Any) -> Any:
 def total_by_region(enriched: Any) -> Any:
     from pyspark.sql import functions as sf
 
-    return enriched.groupBy("region").agg(sf.sum("amount").alias("revenue"), sf.count("*").alias("orders"))
+    revenue, orders, note = (
+        sf.sum("amount").alias("revenue"),
+        sf.count("*").alias("orders"),
+        sf.max("note").alias("note"),
+    )
+    return enriched.groupBy("region").agg(revenue, orders, note)
 
 
 def run_revenue(server: ConnectEndpoint, lake: Path, folder: Path, **options: Any) -> JobRun:
@@ -93,7 +98,7 @@ def run_revenue(server: ConnectEndpoint, lake: Path, folder: Path, **options: An
 
 
 REVENUE = """
-    SELECT region, sum(amount) AS revenue, count(*) AS orders
+    SELECT region, sum(amount) AS revenue, count(*) AS orders, max(note) AS note
     FROM read_parquet('{lake}/orders/*') LEFT JOIN read_parquet('{lake}/customers/*') USING (customer_id)
     GROUP BY region"""
 
@@ -245,7 +250,7 @@ def test_a_day_without_data_runs_through_with_one_subtask_each_and_a_typed_outpu
     assert {decision.parallelism for decision in run.decisions.values()} == {1}
     described = duckdb.sql(f"DESCRIBE SELECT * FROM read_parquet('{tmp_path}/mart/*.parquet')").fetchall()
     assert [(name, kind) for name, kind, *_ in described] == [
-        ("region", "VARCHAR"), ("revenue", "DECIMAL(22,2)"), ("orders", "BIGINT")
+        ("region", "VARCHAR"), ("revenue", "DECIMAL(22,2)"), ("orders", "BIGINT"), ("note", "VARCHAR")
     ]  # fmt: skip
     assert rows(f"SELECT * FROM read_parquet('{tmp_path}/mart/*.parquet')") == []
 
