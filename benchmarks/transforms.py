@@ -97,3 +97,30 @@ def sales_by_nation(sales: DataFrame) -> DataFrame:
         sf.sum("amount").cast("decimal(25,2)").alias("amount"),
         sf.max("quantity").alias("largest"),
     )
+
+
+def shipped_orders(orders: DataFrame) -> DataFrame:
+    return orders.where("o_orderdate < DATE'1998-01-01'")
+
+
+def shipped_items(lineitem: DataFrame) -> DataFrame:
+    return lineitem.where("l_shipdate > DATE'1992-06-01'")
+
+
+def solvent_customers(customer: DataFrame) -> DataFrame:
+    return customer.where("c_acctbal > 0")
+
+
+def orders_with_all(orders: DataFrame, items: DataFrame, customers: DataFrame) -> DataFrame:
+    joined = items.join(orders, items["l_orderkey"] == orders["o_orderkey"])
+    return joined.join(customers, joined["o_custkey"] == customers["c_custkey"])
+
+
+def spend_by_segment(joined: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as sf
+
+    return joined.groupBy("c_mktsegment", "o_orderpriority").agg(
+        sf.count("l_orderkey").alias("items"),
+        sf.sum("l_extendedprice").cast("decimal(38,2)").alias("price"),
+        sf.max("l_quantity").alias("largest"),
+    )

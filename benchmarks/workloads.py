@@ -142,6 +142,37 @@ Q18 = Workload(
     GROUP BY ALL""",
 )
 
+WHOLE_TABLES = Workload(
+    "whole_tables",
+    {"orders": "FROM orders", "lineitem": "FROM lineitem", "customer": "FROM customer"},
+    (
+        Step("orders", transforms.shipped_orders, "orders"),
+        Step("items", transforms.shipped_items, "lineitem"),
+        Step("customers", transforms.solvent_customers, "customer"),
+        Step(
+            "joined",
+            transforms.orders_with_all,
+            inputs={
+                "orders": Read("orders", ("o_orderkey",)),
+                "items": Read("items", ("l_orderkey",)),
+                "customers": Read("customers"),
+            },
+        ),
+        Step(
+            "by_segment",
+            transforms.spend_by_segment,
+            inputs={"joined": Read("joined", ("c_mktsegment", "o_orderpriority"))},
+        ),
+    ),
+    """
+    SELECT c_mktsegment, o_orderpriority, count(*) AS items, sum(l_extendedprice)::DECIMAL(38,2) AS price,
+           max(l_quantity) AS largest
+    FROM lineitem JOIN orders ON l_orderkey = o_orderkey JOIN customer ON o_custkey = c_custkey
+    WHERE o_orderdate < DATE '1998-01-01' AND l_shipdate > DATE '1992-06-01' AND c_acctbal > 0
+    GROUP BY ALL""",
+)
+"""Steps as people write them: whole tables, and no `select`."""
+
 
 def _sales(name: str, customer: str, enrich: Callable[..., Any], join: str) -> Workload:
     return Workload(
@@ -181,7 +212,7 @@ NULL_KEY = _sales(
     "left",
 )
 
-WORKLOADS: Mapping[str, Workload] = {each.name: each for each in (CHAIN, Q18, NULL_KEY, HOT_KEY)}
+WORKLOADS: Mapping[str, Workload] = {each.name: each for each in (CHAIN, Q18, WHOLE_TABLES, NULL_KEY, HOT_KEY)}
 
 
 def chosen(names: Iterable[str]) -> list[Workload]:
