@@ -14,7 +14,6 @@ from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.graph.joining import find_idle
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
-from airflow_abs.exchange.sources.files import Files, check_sinks
 from airflow_abs.operators.job_task import JobTask, logical_date
 from airflow_abs.operators.ordering import TOLERANT
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
     from airflow_abs.tables.access import TableAccess
+    from airflow_abs.tables.overlaps import DeclaredJob
 
 
 class PlanOperator(JobTask, SkipMixin):
@@ -62,6 +62,35 @@ class PlanOperator(JobTask, SkipMixin):
         """The vertices, rendered if the task is."""
         return [DeclaredVertex.from_json(each) for each in self.vertices]
 
+    def reads_and_writes(self, context: Context | None = None) -> DeclaredJob:
+        """Its sources and sinks, with their templates as they are, or rendered for a run."""
+        from airflow_abs.tables.declared import read_declared
+        from airflow_abs.tables.overlaps import DeclaredJob
+
+        given = (self.exchange, self.vertices)
+        exchange, vertices = given if context is None else self.render_template(given, context)
+        declared = [DeclaredVertex.from_json(each) for each in vertices]
+        return DeclaredJob(
+            job=self.job,
+            exchange=exchange,
+            sources={each.name: read_declared(each.source) for each in declared if each.source is not None},
+            sinks={each.name: read_declared(each.sink) for each in declared if each.sink is not None},
+        )
+
+    def jobs_besides(self, context: Context | None = None) -> list[DeclaredJob]:
+        """What the other jobs of the DAG read and write, as `reads_and_writes`; less those that cannot be rendered yet,
+        as they wait for other tasks: their own `plan` compares them with this one."""
+        found = []
+        for task in self.dag.tasks:
+            if isinstance(task, PlanOperator) and task.task_id != self.task_id:
+                try:
+                    found.append(task.reads_and_writes(context))
+                except Exception as error:  # templates are anybody's code
+                    if context is None:
+                        raise
+                    self.log.info("its sinks are not compared with those of job %s yet: %s", task.job, error)
+        return found
+
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.records.job_history import read_history
         from airflow_abs.exchange.runs.root_marker import mark_root
@@ -84,6 +113,7 @@ class PlanOperator(JobTask, SkipMixin):
                 folder,
                 access,
                 lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context)),
+                self.jobs_besides(context),
             )
             more = {"data_interval": _data_interval(context), "installation": read_installation()}
             options = {**self.options, **more}
@@ -129,20 +159,27 @@ class PlanOperator(JobTask, SkipMixin):
         folder: JobFolder,
         access: TableAccess,
         take: Callable[[dict[str, Any]], dict[str, Any]] = lambda sources: sources,
+        others: Sequence[DeclaredJob] = (),
     ) -> dict[str, Any]:
         """What is rendered, by vertex. `access` is as in `TableSource.pin`; `take` makes of incremental sources the
-        files that are this run's."""
+        files that are this run's; `others` are the other jobs of the DAG."""
+        from airflow_abs.exchange.publish.target_table import TargetTable
         from airflow_abs.spark.compile.vertices import VertexProgram
-        from airflow_abs.tables.declared import find_targets, pin_sources, read_declared
+        from airflow_abs.tables.declared import find_targets, pin_sources
+        from airflow_abs.tables.overlaps import check_overlaps, check_same_tables
+        from airflow_abs.tables.source import Pin
 
         vertices = self.declared
         for vertex in vertices:
             _check_secrets(vertex)
-        declared = {each.name: read_declared(each.sink) for each in vertices if each.sink is not None}
-        check_sinks({name: sink for name, sink in declared.items() if isinstance(sink, Files)})
-        sinks = find_targets(declared, access)
-        read = {each.name: read_declared(each.source) for each in vertices if each.source is not None}
-        sources = take(pin_sources(read, access, folder))
+        job = self.reads_and_writes()
+        check_overlaps(job, others, is_rendered=True)
+        sinks = find_targets(job.sinks, access)
+        pinned = pin_sources(job.sources, access, folder)
+        written = {name: sink.uuid for name, sink in sinks.items() if isinstance(sink, TargetTable)}
+        tables = {name: source.pinned.uuid for name, source in pinned.items() if isinstance(source, Pin)}
+        check_same_tables(job, written, tables)
+        sources = take(pinned)
         return {
             each.name: VertexProgram(each, self.transforms[each.name], sources.get(each.name), sinks.get(each.name))
             for each in vertices

@@ -136,6 +136,7 @@ class Table:
 
 
 def _describe(content: TableContent) -> PinnedTable:
+    from airflow_abs.tables.catalog.target import identity_of
     from airflow_abs.tables.spark_settings import READ_SETTINGS
 
     size = sum(each.file.bytes for each in content.files)
@@ -156,4 +157,5 @@ def _describe(content: TableContent) -> PinnedTable:
             for number, (name, kind) in enumerate(content.partition_types.items())
         ),
         rewritable=True,
+        uuid=identity_of(content.description),
     )

@@ -187,6 +187,7 @@ def _describe(content: VersionContent) -> PinnedTable:
         condition=content.condition,
         settings=READ_SETTINGS,
         details={"version": content.version},
+        uuid=content.uuid,
         constants=tuple(
             Constant(column, text := f"__constant_{number}", read_expression(columns.type_of(column), text))
             for number, column in enumerate(columns.partitions)

@@ -178,4 +178,5 @@ def _describe(content: SnapshotContent) -> PinnedTable:
         condition=content.condition,
         settings=READ_SETTINGS,
         details={"snapshot": content.snapshot_id},
+        uuid=content.uuid,
     )

@@ -150,5 +150,6 @@ def _pin(label: str, landed: Landed) -> Pin:
         all_files=len(landed.files),
         all_bytes=size,
         settings=READ_SETTINGS,
+        uuid=landed.uuid,
     )
     return Pin(schema, pinned, landed.files)

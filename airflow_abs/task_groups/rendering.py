@@ -27,6 +27,7 @@ from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_regio
 from airflow_abs.restart_strategy import DEFAULT, RestartStrategy
 from airflow_abs.settings import JobSettings
 from airflow_abs.tables.kinds import CATALOG
+from airflow_abs.tables.overlaps import check_overlaps
 from airflow_abs.task_groups.declared_vertices import declare_vertices
 from airflow_abs.task_groups.task_arguments import TaskArguments
 from airflow_abs.task_groups.trigger_start import decide_from_trigger, run_from_trigger
@@ -67,6 +68,7 @@ def render_job(
     check_kept_inside(graph, find_declared_demands(vertices))
     rendering = _Rendering(graph, TaskArguments(group, settings, by_name, restart_strategy), conn_id, server)
     rendering.add_plan(vertices, {**settings.options(), "py_files": py_file_paths(group, py_files)})
+    check_overlaps(rendering.plan.reads_and_writes(), rendering.plan.jobs_besides())
     for region in graph.regions:
         rendering.add_region(region)
     if server is not None:

@@ -12,7 +12,7 @@ from airflow.sdk.bases.operator import BaseOperator
 from airflow_abs import LAST_COMPLETE_DAY, AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
-from airflow_abs.exchange.sources.files import check_sinks
+from airflow_abs.tables.overlaps import check_overlaps
 from tests.task_groups.test_adaptive_spark import new_dag, new_job, passes
 
 
@@ -114,7 +114,7 @@ def test_two_jobs_of_a_dag_may_do_without_the_prefix_of_their_group() -> None:
         with new_job():
             declare()
         with AdaptiveSparkJob("other", exchange="file:///exchange", prefix_group_id=False):
-            declare()
+            declare(sink=Files("/mart/other"))
     assert {"plan", "sums.commit", "revenue.plan", "revenue.sums.commit"} <= set(dag.task_ids)
     assert dag.get_task("sums.run").upstream_task_ids == {"sums.decide", "orders.run"}
 
@@ -167,18 +167,40 @@ def test_a_vertex_is_not_mapped_by_its_author() -> None:
         adaptive_spark_task(passes).expand(orders=[1])
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "how"),
-    [
-        ("/mart/a", "file:///mart/a/", "are the same"),
-        ("/mart/a", "/mart/a/ds=2026-01-01", "lie one inside the other"),
-        ("s3://conn@mart/a/b", "s3a://mart/a", "lie one inside the other"),
-    ],
-)
-def test_two_sinks_never_share_a_folder(one: str, other: str, how: str) -> None:
-    check_sinks({"x": Files("/mart/ab"), "y": Files("/mart/a")})
-    with pytest.raises(JobGraphError, match=how):
-        check_sinks({"x": Files(one), "y": Files(other)})
+def test_what_would_delete_its_own_input_is_refused_when_the_dag_file_is_read() -> None:
+    with (
+        new_dag(),
+        pytest.raises(JobGraphError, match=r"the sink of vertex 'sums' \(/lake/\) is, contains or"),
+    ):
+        with new_job():
+            declare(sink=Files("/lake/"))
+
+
+def test_sinks_of_two_jobs_of_a_dag_do_not_replace_each_other() -> None:
+    with new_dag():
+        with new_job():
+            declare()
+        message = (
+            r"the sinks of vertices 'sums' \(/mart/sums/x\) and 'sums' of job 'revenue' \(/mart/sums\) lie one insi"
+        )
+        with pytest.raises(JobGraphError, match=message):
+            with AdaptiveSparkJob("other", exchange="file:///exchange"):
+                declare(sink=Files("/mart/sums/x"))
+
+
+def test_a_plan_compares_what_is_rendered_with_the_other_jobs_of_its_run() -> None:
+    with new_dag() as dag:
+        with new_job():
+            declare(sink=Files("/mart/{{ day }}"))
+        with AdaptiveSparkJob("other", exchange="file:///exchange"):
+            declare(sink=Files("/mart/{{ day }}/x"))
+        with AdaptiveSparkJob("later", exchange="file:///exchange"):
+            declare(sink=Files("/mart/{{ ti.xcom_pull('x') }}"))
+    plan, context = dag.get_task("revenue.plan"), {"day": "2026-01-01"}
+    others = plan.jobs_besides(context)
+    assert [other.job for other in others] == ["other"]
+    with pytest.raises(JobGraphError, match=r"'sums' of job 'other' .* lie one inside the other"):
+        check_overlaps(plan.reads_and_writes(context), others, is_rendered=True)
 
 
 def test_settings_of_a_vertex_take_precedence_over_the_jobs() -> None:

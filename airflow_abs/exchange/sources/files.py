@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal
 
-from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import for_hadoop, with_authority, without_connection
 
@@ -188,25 +186,6 @@ def check_file_count(who: str, files: Any) -> None:
     """
     if files is not None and (isinstance(files, bool) or not isinstance(files, int) or files < 1):
         raise ValueError(f"{who}: files is {files!r}; expected a number of at least 1")
-
-
-def check_sinks(sinks: Mapping[str, Files]) -> None:
-    """No two sinks of a job are published to one folder, or one inside the other: each would delete the other's files.
-
-    Args:
-        sinks: by vertex, rendered.
-
-    Raises:
-        JobGraphError: names both vertices and paths.
-    """
-    folders = {vertex: f"{sink.uri.rstrip('/')}/" for vertex, sink in sinks.items()}
-    for (one, outer), (other, inner) in permutations(folders.items(), 2):
-        if inner.startswith(outer):
-            how = "are the same" if inner == outer else "lie one inside the other"
-            raise JobGraphError(
-                f"the sinks of vertices {one!r} ({sinks[one].path}) and {other!r} ({sinks[other].path}) {how}; each "
-                "would replace what the other publishes: give each sink a folder of its own"
-            )
 
 
 def _as_text(value: object) -> str:

@@ -49,6 +49,7 @@ class PinnedTable:
         details: what its format needs to know of the version besides, as JSON values.
         rewritable: whether its files may be replaced under their names. Each is then listed with one more text after
             those of the constants: when it was last changed, in milliseconds since 1970; subtasks compare it.
+        uuid: of the table, as in `TargetTable`; empty where its kind has none.
         declared: the table as it was declared, templates rendered, from which it is made again, see
             `airflow_abs.tables.kinds`; whoever asks a source to fix its version sets it.
     """
@@ -67,6 +68,7 @@ class PinnedTable:
     details: Mapping[str, Any] = field(default_factory=dict)
     declared: Mapping[str, Any] = field(default_factory=dict)
     rewritable: bool = False
+    uuid: str = ""
 
     @property
     def label(self) -> str:

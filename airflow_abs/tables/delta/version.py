@@ -53,6 +53,7 @@ class VersionContent:
     all_files: int
     all_bytes: int
     condition: str | None = None
+    uuid: str = ""
 
 
 def read_version(
@@ -109,6 +110,7 @@ def read_version(
         all_files=len(every),
         all_bytes=sum(file.bytes for file in every),
         condition=condition,
+        uuid=str(table.metadata().id),
     )
 
 

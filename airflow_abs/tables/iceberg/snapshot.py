@@ -53,6 +53,7 @@ class SnapshotContent:
     all_bytes: int
     condition: str | None = None
     partitioned_by: tuple[str, ...] = ()
+    uuid: str = ""
 
 
 def read_snapshot(
@@ -94,6 +95,7 @@ def read_snapshot(
     summary: Mapping[str, str] = (snapshot.summary if snapshot is not None else None) or {}
     return SnapshotContent(
         table=name,
+        uuid=str(table.metadata.table_uuid),
         snapshot_id=snapshot.snapshot_id if snapshot is not None else None,
         columns=spark_schema(name, schema),
         files=tuple(read),

@@ -21,7 +21,7 @@ from airflow_abs.tables.postgres.columns import Column, choose, describe, read_c
 from airflow_abs.tables.postgres.connection import Connection, fetch_one, open_transaction, refusals, run
 from airflow_abs.tables.postgres.copying import copy_out
 from airflow_abs.tables.postgres.landed_files import LandedFiles
-from airflow_abs.tables.postgres.relation import Relation, lock_relation
+from airflow_abs.tables.postgres.relation import Relation, identity_of, lock_relation
 
 log = logging.getLogger(__name__)
 
@@ -53,11 +53,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """`version` is when the snapshot was taken, in UTC."""
+    """`version` is when the snapshot was taken, in UTC; `uuid` is the table's, see `identity_of`."""
 
     columns: tuple[Column, ...]
     version: str
     files: tuple[SourceFile, ...]
+    uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,10 @@ def land(wanted: Wanted, properties: Mapping[str, str], folder: ExchangePath) ->
         ranges = tid_ranges(relation.pages) if connection.server_version >= _FIRST_WITH_TID_RANGES else [None]
         _tell(connection, copy, len(ranges))
         snapshot, version = fetch_one(connection, _SNAPSHOT)
+        uuid = identity_of(connection, properties, relation)
         run(connection, "SET LOCAL statement_timeout TO DEFAULT")
         files = copy.copy(connection, 0) if len(ranges) == 1 else _copy_ranges(copy, ranges, snapshot, properties)
-    return Landed(copy.columns, version, tuple(files))
+    return Landed(copy.columns, version, tuple(files), uuid)
 
 
 def tid_ranges(pages: int) -> list[str | None]:

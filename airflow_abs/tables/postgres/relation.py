@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_abs.tables.errors import TableError
-from airflow_abs.tables.postgres.connection import Connection, fetch_all, run
+from airflow_abs.tables.postgres.connection import Connection, fetch_all, fetch_one, run
 
 _LOOK_UP = """
 SELECT c.oid::int8, format('%%I.%%I', n.nspname, c.relname), c.relkind::text, n.nspname,
@@ -53,6 +54,21 @@ def find_relation(connection: Connection, label: str, table: str) -> Relation:
         )
     oid, sql, kind, schema, pages = found[0]
     return Relation(sql, oid, kind, schema, pages)
+
+
+def identity_of(connection: Connection, properties: Mapping[str, str], relation: Relation) -> str:
+    """What a table of the same name that is made anew does not have; empty for a query."""
+    if not relation.oid:
+        return ""
+    (database,) = fetch_one(connection, "SELECT current_database()")
+    server = _server(connection) or f"{properties.get('host', '')}:{properties.get('port', '')}"
+    return f"{server}/{database}/{relation.oid}"
+
+
+def _server(connection: Connection) -> str | None:
+    """What is the same by whatever address it is reached; None if the login may not ask."""
+    (may,) = fetch_one(connection, "SELECT has_function_privilege(to_regprocedure('pg_control_system()'), 'EXECUTE')")
+    return str(fetch_one(connection, "SELECT system_identifier FROM pg_control_system()")[0]) if may else None
 
 
 def lock_relation(connection: Connection, label: str, table: str) -> Relation:

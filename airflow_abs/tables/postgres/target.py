@@ -9,8 +9,8 @@ from typing import Literal
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.postgres.columns import choose, describe, spark_schema, written_columns
-from airflow_abs.tables.postgres.connection import Connection, fetch_all, fetch_one, open_transaction, refusals
-from airflow_abs.tables.postgres.relation import Relation, find_relation
+from airflow_abs.tables.postgres.connection import Connection, fetch_all, open_transaction, refusals
+from airflow_abs.tables.postgres.relation import Relation, find_relation, identity_of
 from airflow_abs.tables.spark_settings import WRITE_SETTINGS
 
 FIRST_VERSION = 130000
@@ -60,23 +60,16 @@ def read_target(declared: Declared, properties: Mapping[str, str]) -> TargetTabl
         if declared.where is not None:
             condition = f"SELECT FROM {relation.sql} WHERE (\n{declared.where}\n)"
             fetch_all(connection, f"EXPLAIN {condition}")
-        (database,) = fetch_one(connection, "SELECT current_database()")
-        server = _server(connection) or f"{properties.get('host', '')}:{properties.get('port', '')}"
+        uuid = identity_of(connection, properties, relation)
     return TargetTable(
         table=label,
         conn_id=declared.conn_id,
         mode=declared.mode,
-        uuid=f"{server}/{database}/{relation.oid}",
+        uuid=uuid,
         schema=spark_schema(columns),
         settings=WRITE_SETTINGS,
         details={"table": declared.table, "where": declared.where, "oid": relation.oid},
     )
-
-
-def _server(connection: Connection) -> str | None:
-    """What is the same by whatever address it is reached; None if the login may not ask."""
-    (may,) = fetch_one(connection, "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')")
-    return str(fetch_one(connection, "SELECT system_identifier FROM pg_control_system()")[0]) if may else None
 
 
 def _settable(connection: Connection, relation: Relation, names: list[str]) -> list[str]:
