@@ -202,7 +202,7 @@ def test_only_the_partitions_of_a_run_are_overwritten(catalog: Any, publish: Pub
         lambda t: t.where("region IS NULL").withColumn("id", expr("id % 7")), run="tuesday", mode="overwrite_partitions"
     )
     table.refresh()
-    assert done["replaced"] == ("tables/monday-3/job/t",)
+    assert done["replaced"] == ("local:tables/monday-3/job",)
     kept = duckdb.sql(
         "SELECT id FROM ROWS WHERE NOT (region IS NULL AND id - (((id % 7) + 7) % 7) IN "
         "(SELECT (id % 7) - ((((id % 7) % 7) + 7) % 7) FROM ROWS WHERE region IS NULL)) "
