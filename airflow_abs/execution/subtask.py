@@ -145,6 +145,7 @@ class SubtaskRun:
                     connection,
                     folder,
                     self.subtask_attempt(),
+                    open_path,
                     on_progress=progress,
                     waited=waited,
                     spent=max(0.0, spent),

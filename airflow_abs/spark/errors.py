@@ -3,7 +3,7 @@
     SparkOperationError
     ├── UserCodeError                 a wrong column, a bad cast, an exception in a UDF: the same again, never restarted
     ├── InputLostError                a file that should be read is gone or damaged: its producer must run again
-    ├── SourceChangedError            a file of a table is another one than `plan` listed, or is gone: never restarted
+    ├── SourceChangedError            a file of a source is another one than was listed, or is gone: never restarted
     ├── RecomputationError            lost input must not be, or was not, recomputed to the same rows: never restarted
     ├── SubtaskOutOfMemoryError       restarted in smaller pieces
     │   └── UnsplittableMemoryError   the smallest piece still was too large: never restarted
@@ -129,7 +129,7 @@ class UnsplittableMemoryError(SubtaskOutOfMemoryError):
 
 
 class SourceChangedError(SparkOperationError):
-    """A table's files are not what `plan` listed any more."""
+    """A source's files are not what `plan` or `decide` listed any more."""
 
 
 class RecomputationError(SparkOperationError):

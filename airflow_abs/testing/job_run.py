@@ -106,7 +106,7 @@ class JobRun:
         """Run one subtask of a region that is decided."""
         entry = SubtaskAttempt(region, index, attempt, read_decision(self.folder, region).digest)
         async with open_connection(self.endpoint) as connection:
-            await run_subtask(connection, self.folder, entry)
+            await run_subtask(connection, self.folder, entry, Path)
 
     async def run_regions(self) -> dict[str, Exception]:
         """Run every region that has not run, each once its producers are done.
@@ -173,7 +173,7 @@ class JobRun:
     ) -> None:
         async def run(entry: SubtaskAttempt) -> Manifest:
             async with admission:
-                return await run_subtask(connection, self.folder, entry)
+                return await run_subtask(connection, self.folder, entry, Path)
 
         stored = await asyncio.to_thread(self.decide, region)
         count = stored.decision.parallelism

@@ -180,7 +180,7 @@ async def _run_decided(run: JobRun, region: str) -> None:
 
     digest = read_decision(run.folder, region).digest
     async with open_connection(run.endpoint) as connection:
-        await run_subtask(connection, run.folder, SubtaskAttempt(region, 0, 1, digest))
+        await run_subtask(connection, run.folder, SubtaskAttempt(region, 0, 1, digest), Path)
 
 
 @pytest.mark.sample

@@ -55,7 +55,7 @@ def run_try(run: JobRun, region: str, number: int, index: int = 0) -> Any:
 
     async def run_it() -> Any:
         async with open_connection(run.endpoint) as connection:
-            return await run_subtask(connection, run.folder, attempt)
+            return await run_subtask(connection, run.folder, attempt, Path)
 
     return asyncio.run(run_it())
 
@@ -67,7 +67,7 @@ def run_try_until_killed(run: JobRun, region: str, number: int) -> None:
     async def run_it() -> None:
         async with open_connection(run.endpoint) as connection:
             trying: asyncio.Task[Any] = asyncio.create_task(
-                run_subtask(connection, run.folder, attempt, on_progress=lambda *_progress: trying.cancel())
+                run_subtask(connection, run.folder, attempt, Path, on_progress=lambda *_progress: trying.cancel())
             )
             with pytest.raises(asyncio.CancelledError):  # a try that never runs is a TimeoutError
                 async with asyncio.timeout(SECONDS):

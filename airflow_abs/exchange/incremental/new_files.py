@@ -22,11 +22,9 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.planned_source import PlannedSource, TakenFiles, vertex_of
 from airflow_abs.exchange.sources.splits import list_splits
-from airflow_abs.exchange.storage.locations import ExchangePath
+from airflow_abs.exchange.storage.locations import OpenPath
 
 log = logging.getLogger(__name__)
-
-OpenPath = Callable[[str], ExchangePath]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from airflow_abs.exchange.records.manifest import AttemptsRead
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedRegion
 from airflow_abs.exchange.records.reading import Count, Seconds, Subtasks, as_record, refuse
 from airflow_abs.exchange.sources.listing import SourceFile
-from airflow_abs.exchange.sources.pinned import with_constants
+from airflow_abs.exchange.sources.pinned import from_columns
 from airflow_abs.exchange.sources.splits import ListedSource
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes
@@ -82,10 +82,16 @@ class StoredDecision:
             for name, files in self.files.items()
             if any(file.constants for file in files)
         }
+        versions = {
+            name: [file.version for file in files]
+            for name, files in self.files.items()
+            if any(file.version for file in files)
+        }
         rare = (
             ("partitions_read", self.partitions_read),
             ("placements", self.placements),
             ("constants", constants),
+            ("versions", versions),
         )
         return {
             "plan": self.plan,
@@ -146,14 +152,16 @@ class StoredDecision:
     def from_json(payload: Mapping[str, Any], *, where: str) -> StoredDecision:
         """Build and check a decision; a DamagedFileError names the first field that is wrong."""
         fields = as_record(payload, _Fields, where=where)
-        for name, texts in fields.constants.items():
-            if len(texts) != len(fields.files.get(name, ())):
-                refuse(where, f"it has constants of {len(texts)} files of {name!r}, expected those of its files")
+        for what, by_source in (("constants", fields.constants), ("versions", fields.versions)):
+            for name, texts in by_source.items():
+                if len(texts) != len(fields.files.get(name, ())):
+                    refuse(where, f"it has {what} of {len(texts)} files of {name!r}, expected those of its files")
         stored = StoredDecision(
             plan=fields.plan,
             decision=_read_core_decision(fields.decision, where),
             files={
-                name: with_constants(listed, fields.constants.get(name, ())) for name, listed in fields.files.items()
+                name: from_columns(listed, fields.constants.get(name, ()), fields.versions.get(name, ()))
+                for name, listed in fields.files.items()
             },
             producers=fields.producers,
             producer_decisions=fields.producer_decisions,
@@ -189,6 +197,7 @@ class _Fields:
     measured_at: Seconds | None = None
     partitions_read: dict[str, tuple[Count, Count]] = field(default_factory=dict)
     constants: dict[str, list[tuple[str | None, ...]]] = field(default_factory=dict)
+    versions: dict[str, list[str]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     guessed: dict[str, SizeFrom] = field(default_factory=dict)
     pruning: dict[str, dict[str, list[tuple[int | str, int | str]]]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ files named by its log count (`sink_log`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
@@ -225,6 +225,18 @@ def _fixed_part(base: Location) -> Location:
 
 def _uri_in_source(path: ExchangePath, base: Location) -> Callable[[str], str]:
     """Turns fsspec's name of a file below the source into what Spark takes: the source's own URI, gone on."""
-    fixed = _fixed_part(base).path
-    start = uri_for_spark(path).rstrip("/").removesuffix(base.path[len(fixed) :])
+    fixed, start = _starts(path, base)
     return lambda file: start + file[len(fixed) :]
+
+
+def locate_listed(path: ExchangePath, files: Iterable[SourceFile]) -> list[Location]:
+    """Where the files are that `list_source_files` has listed of a path."""
+    base = locate(path)
+    fixed, start = _starts(path, base)
+    return [base.at(fixed + file.path[len(start) :]) for file in files]
+
+
+def _starts(path: ExchangePath, base: Location) -> tuple[str, str]:
+    """What its files' names begin with, for fsspec and for Spark."""
+    fixed = _fixed_part(base).path
+    return fixed, uri_for_spark(path).rstrip("/").removesuffix(base.path[len(fixed) :])

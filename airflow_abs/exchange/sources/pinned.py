@@ -88,6 +88,7 @@ class PinnedFiles:
 class _Record:
     files: list[tuple[str, int]]
     constants: list[tuple[str | None, ...]] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
     spans: dict[str, list[Span | None]] = field(default_factory=dict)
 
 
@@ -106,6 +107,8 @@ def write_pinned_files(
     record: dict[str, Any] = {"files": [[file.path, file.bytes] for file in files]}
     if any(file.constants for file in files):
         record["constants"] = [file.constants for file in files]
+    if any(file.version for file in files):
+        record["versions"] = [file.version for file in files]
     if spans:
         record["spans"] = {column: list(known) for column, known in spans.items()}
     write_json(folder.pinned_path(region, vertex), record)
@@ -126,17 +129,22 @@ def read_pinned(folder: JobFolder, region: str, vertex: str) -> PinnedFiles:
             f"{where}: {error}; the record is damaged, or another version of airflow_abs wrote it: clear the task plan",
             path=where,
         ) from error
-    if found.constants and len(found.constants) != len(found.files):
-        refuse(str(locate(path)), f"it has constants of {len(found.constants)} files, expected {len(found.files)}")
+    for what, texts in (("constants", found.constants), ("versions", found.versions)):
+        if texts and len(texts) != len(found.files):
+            refuse(str(locate(path)), f"it has {what} of {len(texts)} files, expected {len(found.files)}")
     for column, spans in found.spans.items():
         if len(spans) != len(found.files):
             refuse(str(locate(path)), f"it has spans of {column!r} in {len(spans)} files, expected {len(found.files)}")
-    return PinnedFiles(with_constants(found.files, found.constants), found.spans)
+    return PinnedFiles(from_columns(found.files, found.constants, found.versions), found.spans)
 
 
-def with_constants(files: Sequence[tuple[str, int]], constants: Sequence[tuple[str | None, ...]]) -> list[SourceFile]:
-    """Files as records have them: path and bytes, and beside them the texts of their constants, if there are any."""
+def from_columns(
+    files: Sequence[tuple[str, int]], constants: Sequence[tuple[str | None, ...]], versions: Sequence[str]
+) -> list[SourceFile]:
+    """Files as records have them: path and bytes, and beside them the texts of their constants, and their versions, if
+    there are any."""
+    none, unknown = [()] * len(files), [""] * len(files)
     return [
-        SourceFile(path, size, constants=texts)
-        for (path, size), texts in zip(files, constants or [()] * len(files), strict=True)
+        SourceFile(path, size, version, texts)
+        for (path, size), texts, version in zip(files, constants or none, versions or unknown, strict=True)
     ]

@@ -6,7 +6,7 @@ fsspec is imported by the first call, not by importing this module.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -30,6 +30,10 @@ class ExchangePath(Protocol):
     def parent(self) -> Self: ...
 
     def __truediv__(self, key: str, /) -> Self: ...
+
+
+OpenPath = Callable[[str], ExchangePath]
+"""Opens a path, or a URI that may name an Airflow connection; nothing is read."""
 
 
 class _FsspecPath(Protocol):

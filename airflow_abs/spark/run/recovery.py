@@ -25,6 +25,7 @@ from airflow_abs.core.wording import format_bytes
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, write_manifest
 from airflow_abs.exchange.results.written_steps import leave_out_lost
+from airflow_abs.exchange.storage.locations import OpenPath
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import InputLostError, RecomputationError
 from airflow_abs.spark.run.attempt import SubtaskAttempt
@@ -50,6 +51,7 @@ class Recovery:
     connection: Connection
     folder: JobFolder
     owner: str
+    open_path: OpenPath
     on_progress: ProgressListener | None = None
 
     async def ensure_inputs(self, check: InputCheck) -> Inputs:

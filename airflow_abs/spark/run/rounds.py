@@ -25,9 +25,11 @@ from typing import Protocol
 from airflow_abs.exchange.paths import is_landed
 from airflow_abs.exchange.records.manifest import AttemptsRead, ResultManifest, attempts_read
 from airflow_abs.exchange.records.tries import next_attempt
+from airflow_abs.exchange.sources.changed_files import find_changed
+from airflow_abs.exchange.storage.locations import OpenPath
 from airflow_abs.spark.catalog.unchanged_files import explain_lost
 from airflow_abs.spark.connect.connection import Connection
-from airflow_abs.spark.errors import InputLostError, SparkOperationError
+from airflow_abs.spark.errors import InputLostError, SourceChangedError, SparkOperationError, UserCodeError
 from airflow_abs.spark.run.attempt import SubtaskAttempt, interrupt_attempt
 from airflow_abs.spark.run.execution import AttemptExecution, ProgressListener
 from airflow_abs.spark.run.inputs import InputCheck, files_read, still_whole
@@ -43,6 +45,9 @@ class InputSource(Protocol):
 
     @property
     def connection(self) -> Connection: ...
+
+    @property
+    def open_path(self) -> OpenPath: ...
 
     @property
     def on_progress(self) -> ProgressListener | None: ...
@@ -107,7 +112,7 @@ async def run_rounds(
 
     Raises:
         InputLostError: input was lost in every round, or is a source file.
-        SourceChangedError: a file of a table is not what `plan` listed.
+        SourceChangedError: a file of a source is not what `decide` or `plan` listed.
         SparkOperationError, ExchangeError: a round failed otherwise.
     """
     check = InputCheck(spec)
@@ -123,10 +128,15 @@ async def run_rounds(
         execution = AttemptExecution(source.connection, work, source.on_progress)
         try:
             results = await execution.run()
+            await _check_sources(source, spec)
             if await asyncio.to_thread(still_whole, spec.folder, files_read(spec, inputs)):
                 return Written(attempt, results, execution, inputs)
-        except InputLostError as error:
+        except (InputLostError, UserCodeError) as error:
+            if isinstance(error, UserCodeError):
+                await _check_sources(source, spec)
+                raise
             if not check.suspect(error.paths):
+                await _check_sources(source, spec)
                 raise _explain_source(spec, error) from None
         attempt = replace(attempt, attempt=next_attempt(attempt.attempt))
     raise InputLostError(f"{spec.describe()}: input was lost {ROUNDS} times in a row while it was read")
@@ -145,6 +155,21 @@ def describe_inputs(inputs: Inputs) -> str:
     """A digest of which attempts are read."""
     attempts = {region: [manifest.attempt for manifest in manifests] for region, manifests in inputs.items()}
     return hashlib.sha256(json.dumps(attempts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+async def _check_sources(source: InputSource, spec: SubtaskSpec) -> None:
+    """What was read, or could not be, is what was decided about."""
+    for each in spec.region.sources:
+        if each.files is None:
+            continue
+        changed = await asyncio.to_thread(find_changed, each.files.path, spec.reads.files[each.name], source.open_path)
+        if changed is not None:
+            by, task = ("decide", f"{spec.region.name}.decide") if each.taken is None else ("plan", "plan")
+            raise SourceChangedError(
+                f"source {each.label}: {changed}: not the file that {by} listed. Clear {task} and everything after "
+                "it (plan as well if the columns are others now), and let no one write over the files of a source "
+                "while a run reads it"
+            )
 
 
 def _explain_source(spec: SubtaskSpec, error: InputLostError) -> SparkOperationError:

@@ -26,6 +26,7 @@ from airflow_abs.exchange.records.tries import (
     write_try,
 )
 from airflow_abs.exchange.results.written_steps import first_whole, read_written
+from airflow_abs.exchange.storage.locations import OpenPath
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import (
     OperationCancelledError,
@@ -54,6 +55,7 @@ async def run_subtask(
     connection: Connection,
     folder: JobFolder,
     wanted: SubtaskAttempt,
+    open_path: OpenPath,
     *,
     on_progress: ProgressListener | None = None,
     waited: float | None = None,
@@ -63,6 +65,7 @@ async def run_subtask(
 
     Args:
         wanted: the subtask, with Airflow's try number as its attempt.
+        open_path: opens the path of a source.
         waited: seconds from when it could have run until it began; stands in its manifest.
         spent: seconds since then, in the process that it is taken over from.
 
@@ -70,7 +73,7 @@ async def run_subtask(
         SparkOperationError: one of its kinds; what Spark said first, then where it happened.
         ExchangeError: the plan, the decision or an input cannot be read, or the manifest not be written.
     """
-    run = await asyncio.to_thread(_TryRun.begin, connection, folder, wanted, on_progress)
+    run = await asyncio.to_thread(_TryRun.begin, connection, folder, wanted, open_path, on_progress)
     run.before = await asyncio.to_thread(_find_manifest, folder, wanted)
     if run.before is not None and _is_of(run.before, run.attempt):
         return run.before
@@ -127,18 +130,24 @@ class _TryRun:
     region: str
     index: int
     tries: Sequence[TryRecord]
+    open_path: OpenPath
     on_progress: ProgressListener | None
     spec: SubtaskSpec | None = None
     before: Manifest | None = None
 
     @classmethod
     def begin(
-        cls, connection: Connection, folder: JobFolder, wanted: SubtaskAttempt, on_progress: ProgressListener | None
+        cls,
+        connection: Connection,
+        folder: JobFolder,
+        wanted: SubtaskAttempt,
+        open_path: OpenPath,
+        on_progress: ProgressListener | None,
     ) -> _TryRun:
         region, index, number, decision = wanted.region, wanted.index, wanted.attempt, wanted.decision
         record = begin_try(folder, region, index, number, decision=decision, now=time.time())
         tries = read_tries(folder, region, index, below=number)
-        return cls(connection, folder, record, region, index, tries, on_progress)
+        return cls(connection, folder, record, region, index, tries, open_path, on_progress)
 
     @property
     def attempt(self) -> SubtaskAttempt:
@@ -201,7 +210,7 @@ class _TryRun:
 
     async def _run(self) -> Written:
         assert self.spec is not None  # noqa: S101
-        recovery = Recovery(self.connection, self.folder, str(self.attempt), self.on_progress)
+        recovery = Recovery(self.connection, self.folder, str(self.attempt), self.open_path, self.on_progress)
         return await run_rounds(recovery, self.spec, self.attempt, self, self._written_before)
 
     def _written_before(self, inputs: str, suspects: Collection[str]) -> Mapping[str, ResultManifest]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +14,10 @@ import pytest
 
 from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.exchange.sources.files import Files
-from tests.job_runner import program_of, rows, run_job
+from airflow_abs.spark.errors import SourceChangedError
+from tests.job_runner import plan_run, program_of, rows, run_job
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -101,3 +107,45 @@ def test_a_source_has_the_metadata_of_its_files(
     found = rows(f"SELECT number, ds::VARCHAR, file FROM '{tmp_path}/out/*.parquet'")
     assert found == [(1, "2026-01-01", "of-1.parquet"), (2, "2026-01-02", "of-2.parquet")]
     assert rows(f"FROM '{tmp_path}/empty/*.parquet'") == []
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "emptied": (lambda file: file.write_bytes(b""), r"has 0 bytes, had \d+"),
+    "replaced": (lambda file: duckdb.sql(f"COPY (SELECT 1 AS number FROM range(7)) TO '{file}'"), r"has \d+ bytes"),
+    "written again": (lambda file: os.utime(file, (1, 1)), "was written again, in the same size"),
+    "other columns": (lambda file: duckdb.sql(f"COPY (SELECT 'x' AS number) TO '{file}'"), r"has \d+ bytes"),
+    "deleted": (lambda file: file.unlink(), "is gone"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), CHANGES.values(), ids=CHANGES)
+def test_a_file_that_is_not_what_decide_listed_fails_its_subtask_and_is_named(
+    connect_server: ConnectEndpoint, tmp_path: Path, change: Callable[[Path], object], told: str
+) -> None:
+    (tmp_path / "lake").mkdir()
+    for part in range(3):
+        duckdb.sql(f"COPY (SELECT range AS number FROM range(100)) TO '{tmp_path}/lake/{part}.parquet'")
+    run = plan_run(
+        connect_server,
+        tmp_path / "exchange",
+        [JobVertex("numbers", has_source=True, has_sink=True)],
+        [],
+        [program_of("numbers", None, {}, Files(f"{tmp_path}/lake"), Files(f"{tmp_path}/out"))],
+    )
+    run.decide("numbers")
+    changed = tmp_path / "lake" / "1.parquet"
+    change(changed)
+    with pytest.raises(SourceChangedError) as caught:
+        asyncio.run(run.run_subtask("numbers", 0))
+    assert not caught.value.restartable
+    message = str(caught.value)
+    assert re.match(rf"source {tmp_path}/lake: file://{changed} {told}", message)
+    assert (
+        ": not the file that decide listed. Clear numbers.decide and everything after it (plan as well if the columns "
+        "are others now), and let no one write over the files of a source while a run reads it" in message
+    )
+    before = read_decision(run.folder, "numbers").digest
+    if changed.exists() and change is not CHANGES["other columns"][0]:
+        run.decide("numbers")
+        assert read_decision(run.folder, "numbers").digest != before
+        asyncio.run(run.run_subtask("numbers", 0, attempt=2))
