@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from airflow_abs.hooks.storage import open_path
@@ -11,6 +12,10 @@ from airflow_abs.hooks.storage import open_path
 if TYPE_CHECKING:
     from airflow_abs.tables.access import TableAccess
     from airflow_abs.tables.catalog.statements import SparkCatalog
+
+_asking = Lock()
+"""Tables are looked at side by side, and in `airflow dags test` a thread that asks while another one does is told that
+the connection is not there: Airflow puts away, for the time of a question, what all of them ask."""
 
 
 def table_access(open_catalog: Callable[[], AbstractContextManager[SparkCatalog]] | None = None) -> TableAccess:
@@ -30,7 +35,8 @@ def catalog_properties(conn_id: str) -> Mapping[str, str]:
     """
     from airflow.sdk import BaseHook
 
-    connection = BaseHook.get_connection(conn_id)
+    with _asking:
+        connection = BaseHook.get_connection(conn_id)
     if connection.conn_type == "postgres":
         fields = {
             "host": connection.host,

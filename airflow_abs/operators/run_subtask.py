@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_abs.core.graph.job_graph import Region
+from airflow_abs.execution.dag_test import is_dag_test
 from airflow_abs.execution.subtask import SubtaskRun
 from airflow_abs.execution.task_end import error_from_json
 from airflow_abs.execution.time_limit import TimeIsUpError, run_within
@@ -32,8 +33,9 @@ class RunSubtaskOperator(JobTask):
     """Runs the subtask that `decide` described, first in this worker and, if it is long, in the triggerer.
 
     The worker awaits the Spark operation for `defer_after` seconds; then the trigger sends the identical request, which
-    attaches to the running operation, and ends the task itself. With `deferrable=False` the worker awaits the end. A
-    subtask that is `queued` goes to the triggerer at once, waits for a slot there, and is sent to Spark from there.
+    attaches to the running operation, and ends the task itself. With `deferrable=False`, and in `airflow dags test`,
+    the worker awaits the end. A subtask that is `queued` goes to the triggerer at once, waits for a slot there, and is
+    sent to Spark from there.
 
     Args:
         region: name of the region.
@@ -70,13 +72,15 @@ class RunSubtaskOperator(JobTask):
         from airflow_abs.exchange.errors import ExchangeError
         from airflow_abs.spark.errors import SparkOperationError
 
-        if self.subtask.get("queued"):
+        stays = is_dag_test()
+        if self.subtask.get("queued") and not stays:
             self._defer_to_queue()
         self._run = self._describe(context)
+        limit = self.defer_after if self.deferrable and not stays else None
         try:
-            # Not in `_await`: Airflow's client that is cancelled while it asks may keep its lock; the task would hang.
+            # Not in the event loop: a client of Airflow that is cancelled may keep its lock, and the task would hang.
             self._endpoint = self._run.get_endpoint()
-            return asyncio.run(self._await(self._run, self._endpoint))
+            return asyncio.run(run_within(limit, self._run.run(self._endpoint)))
         except (SparkOperationError, ExchangeError) as error:
             self._raise(error)
         except TimeIsUpError:
@@ -138,9 +142,6 @@ class RunSubtaskOperator(JobTask):
         if self._run is not None and self._endpoint is not None:
             with ThreadPoolExecutor(1, thread_name_prefix="interrupt") as pool:
                 pool.submit(asyncio.run, self._run.interrupt(self._endpoint)).result(timeout=_INTERRUPT_SECONDS)
-
-    async def _await(self, run: SubtaskRun, endpoint: ConnectEndpoint | None) -> dict[str, Any]:
-        return await run_within(self.defer_after if self.deferrable else None, run.run(endpoint))
 
     def _describe(self, context: Context) -> SubtaskRun:
         return SubtaskRun.of(context["ti"], self, self.subtask, began=time.time())

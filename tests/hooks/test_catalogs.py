@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Lock
 
 import pytest
+from airflow.sdk import BaseHook, Connection
 
 from airflow_abs.hooks.catalogs import catalog_properties
 
@@ -52,3 +55,20 @@ def test_a_connection_to_postgresql_gives_what_libpq_takes(monkeypatch: pytest.M
         "password": "a:b",
         "sslmode": "require",
     }
+
+
+def test_airflow_is_asked_for_one_connection_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In `airflow dags test` a second question at the same time is answered with "isn't defined"."""
+    asked, both = Lock(), Event()
+
+    def get_connection(conn_id: str) -> Connection:
+        if not asked.acquire(blocking=False):
+            both.set()
+            raise AssertionError(f"{conn_id} is asked for while another one is")
+        both.wait(0.2)  # long enough for the other thread to come, if it may
+        asked.release()
+        return Connection(conn_id=conn_id, conn_type="iceberg", extra='{"type": "sql"}')
+
+    monkeypatch.setattr(BaseHook, "get_connection", get_connection)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(catalog_properties, ("lake", "mart"))) == [{"type": "sql"}] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
+from airflow_abs.execution.subtask import SubtaskRun
 from airflow_abs.execution.task_end import error_to_json
 from airflow_abs.operators.run_subtask import RunSubtaskOperator
 from airflow_abs.spark.errors import OperationCancelledError
@@ -50,6 +52,25 @@ def test_the_end_of_a_try_that_was_cleared_is_not_this_ones(of: str) -> None:
         resume(f"{of}, run run of dag dag")
     assert isinstance(caught.value.trigger, SubtaskTrigger)
     assert caught.value.trigger.serialize()[1]["attempt"] == 2
+
+
+@pytest.mark.parametrize("values", [{}, {"queued": True}])
+def test_in_a_dag_test_which_has_no_triggerer_a_subtask_stays_with_its_worker(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, Any]
+) -> None:
+    async def run(self: SubtaskRun, endpoint: Any = None) -> dict[str, Any]:
+        await asyncio.sleep(0.05)  # longer than it would be awaited
+        return {"index": self.subtask["index"]}
+
+    monkeypatch.setattr(SubtaskRun, "run", run)
+    monkeypatch.setattr(SubtaskRun, "get_endpoint", lambda _: None)
+    context: Any = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t", map_index=0, try_number=1)}
+    task = subtask_operator(**values)
+    task.defer_after = 0.01
+    with pytest.raises(TaskDeferred):
+        task.execute(context)
+    monkeypatch.setattr("airflow_abs.operators.run_subtask.is_dag_test", lambda: True)
+    assert task.execute(context) == {"index": 0}
 
 
 def test_a_queued_subtask_waits_in_the_triggerer_and_airflow_does_not_count_that_time() -> None:
