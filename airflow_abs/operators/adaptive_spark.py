@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -125,6 +125,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         self._check_inputs()
         self._check_join()
         self._check_expectations()
+        self._check_transform_kwargs()
         self._check_transform()
         _declare(self)
 
@@ -196,6 +197,22 @@ class AdaptiveSparkOperator(OrderedVertex):
                 f"vertex {self.task_id!r}: the input name {SOURCE!r} is its own source's; rename the input"
             )
 
+    def _check_transform_kwargs(self) -> None:
+        for name, value in self.transform_kwargs.items():
+            for each in _flatten(value):
+                if callable(each):
+                    raise JobGraphError(
+                        f"vertex {self.task_id!r}: argument {name!r} is the function {name_of(each)} itself; expected "
+                        "another vertex, or a JSON value. A function that declares a vertex or a task does so when it "
+                        f"is called: write {name_of(each)}()"
+                    )
+                vertex = each.producer if isinstance(each, Edge) else each
+                if isinstance(vertex, AdaptiveSparkOperator):
+                    raise JobGraphError(
+                        f"vertex {self.task_id!r}: argument {name!r} holds the vertex {vertex.task_id!r}, of which no "
+                        "rows would be read there; make it an input of its own, under a name of its own"
+                    )
+
     def _check_join(self) -> None:
         join = self.options.join
         if join is None:
@@ -252,6 +269,15 @@ class AdaptiveSparkOperator(OrderedVertex):
                 f"vertex {self.task_id!r}: its sql reads {', '.join(unknown)}, which is not an input; its inputs are "
                 f"{', '.join(names)}"
             )
+
+
+def _flatten(value: Any) -> Iterator[Any]:
+    """The values in lists and dicts, however deep."""
+    if isinstance(value, (list, tuple, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _flatten(each)
+    else:
+        yield value
 
 
 def _as_edge(given: Edge | AdaptiveSparkOperator) -> Edge:

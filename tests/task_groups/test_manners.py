@@ -29,6 +29,14 @@ def where() -> str:
     return "/mart"
 
 
+def customers_of(customers: Any) -> Any:
+    return customers
+
+
+def sums_of(orders: Any, customers: Any = None) -> Any:
+    return orders
+
+
 def declare(**options: Any) -> tuple[AdaptiveSparkOperator, AdaptiveSparkOperator]:
     orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"))
     own = {"task_id": "sums", "transform": passes, "sink": Files("/mart/sums")}
@@ -165,6 +173,38 @@ def test_what_cannot_be_is_refused_in_our_words(options: dict[str, Any], message
 def test_a_vertex_is_not_mapped_by_its_author() -> None:
     with pytest.raises(JobGraphError, match=r"vertex 'passes': .expand\(\) and .partial\(\) are not for vertices"):
         adaptive_spark_task(passes).expand(orders=[1])
+
+
+CALLED = "A function that declares a vertex or a task does so when it is called: write {}()"
+
+
+@pytest.mark.parametrize("given", ["alone", "in a list"])
+def test_a_vertex_that_was_not_called_is_no_argument(given: str) -> None:
+    customers = adaptive_spark_task(source=Files("/lake/customers"))(customers_of)
+    sums = adaptive_spark_task(source=Files("/lake/orders"))(sums_of)
+    with new_dag(), pytest.raises(JobGraphError) as refused:
+        with new_job():
+            sums(customers=customers if given == "alone" else [customers])  # and its edge is lost
+    assert str(refused.value) == (
+        "vertex 'sums_of': argument 'customers' is the function customers_of itself; expected another vertex, or a "
+        f"JSON value. {CALLED.format('customers_of')}"
+    )
+
+
+def test_a_task_that_was_not_called_is_no_argument() -> None:
+    with new_dag(), pytest.raises(JobGraphError, match=r"argument 'path' is the function where itself") as refused:
+        with new_job():
+            declare(transform=lambda orders, path: orders, transform_kwargs={"path": where})
+    assert str(refused.value).endswith(CALLED.format("where"))
+
+
+@pytest.mark.parametrize("of", [lambda vertex: vertex, lambda vertex: vertex.hash("id")])
+def test_vertices_in_a_list_are_no_argument(of: Any) -> None:
+    customers = adaptive_spark_task(source=Files("/lake/customers"))(customers_of)
+    sums = adaptive_spark_task(source=Files("/lake/orders"))(sums_of)
+    with new_dag(), pytest.raises(JobGraphError, match=r"argument 'customers' holds the vertex 'customers_of', of"):
+        with new_job():
+            sums(customers=[of(customers())])
 
 
 def test_what_would_delete_its_own_input_is_refused_when_the_dag_file_is_read() -> None:
