@@ -12,6 +12,9 @@ from airflow_abs.core.graph.job_graph import JobGraph, Region
 
 _MIB = 2**20
 _RECENT = 15
+_MOST = 2**60
+"""Bytes, rows or failures: an exbibyte. What says more is no history, and no prediction says more."""
+_MOST_SECONDS = 1e11
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class RegionHistory:
         is_whole: whether all its subtasks came to their end; only then it says what the region takes.
 
     Raises:
-        InvalidValueError: no region, or a number below 0.
+        InvalidValueError: no region, or a number below 0 or beyond all that can be.
     """
 
     regions: tuple[str, ...]
@@ -49,8 +52,8 @@ class RegionHistory:
         if not self.regions:
             raise InvalidValueError("regions: expected the declared regions that ran, found none")
         for name in ("bytes_in", "bytes_out", "rows", "machine_failures", "data_failures"):
-            check_int(name, getattr(self, name), at_least=0)
-        check_number("seconds", self.seconds, at_least=0)
+            check_int(name, getattr(self, name), at_least=0, at_most=_MOST)
+        check_number("seconds", self.seconds, at_least=0, below=_MOST_SECONDS)
 
     @property
     def name(self) -> str:
@@ -72,9 +75,9 @@ class RunHistory:
     source_bytes: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_number("began", self.began, at_least=0)
+        check_number("began", self.began, at_least=0, below=_MOST_SECONDS)
         for name, size in self.source_bytes.items():
-            check_int(f"source_bytes of {name!r}", size, at_least=0)
+            check_int(f"source_bytes of {name!r}", size, at_least=0, at_most=_MOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +188,9 @@ class _Day:
             size = self._read_by({region.name}, found)
             results = self._results_of(region)
             known = seen.get(region.name, _Seen(1.0, self.defaults.output_ratio * results))
-            seconds, written = self._default_seconds(size) * known.seconds_over_default, size * known.output_ratio
-            rows = None if known.rows_per_byte is None else round(written * known.rows_per_byte)
+            seconds = self._default_seconds(size) * known.seconds_over_default
+            written = min(size * known.output_ratio, _MOST)
+            rows = None if known.rows_per_byte is None else round(min(written * known.rows_per_byte, _MOST))
             found[region.name] = Prediction(seconds, size, round(written), region.name in seen, rows, results)
         return found
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from math import isfinite
 
 import pytest
 from hypothesis import given
@@ -161,3 +163,21 @@ def test_a_history_of_negative_numbers_is_refused(name: str) -> None:
 def test_a_history_of_no_region_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="regions: expected the declared regions that ran, found none"):
         seen(1, 1, 1.0)
+
+
+@given(
+    st.lists(st.sampled_from([1, 10**9, 2**60]), min_size=3, max_size=3),
+    st.sampled_from([5e-324, 1e-9, 9.9e10]),
+    st.sampled_from([1, 2**60]),
+)
+def test_the_strangest_history_that_is_taken_gives_predictions_that_can_be_stored(
+    counts: list[int], seconds: float, size: int
+) -> None:
+    names = [f"v{number}" for number in range(24)]
+    vertices = [JobVertex(name, has_source=name == "v0") for name in names]
+    edges = [JobEdge(before, name, "rows", Partitioning.HASH, ("k",)) for before, name in pairwise(names)]
+    regions = tuple(RegionHistory((name,), *counts, seconds=seconds) for name in names)
+    history = JobHistory((RunHistory(0.0, regions),))
+    for each in predict_job(build_job_graph(vertices, edges, 8), {"v0": size}, history).values():
+        assert isfinite(each.seconds)
+        assert max(each.input_bytes, each.output_bytes, each.output_rows or 0) < 2**63

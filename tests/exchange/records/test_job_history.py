@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -111,3 +111,20 @@ def test_a_run_that_is_planned_again_does_not_learn_from_itself(folder: JobFolde
     remember_run(folder, run_of(1))
     remember_run(folder, replace(run_of(2), run_id="today"))
     assert read_history(folder).runs == (run_of(1),)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("seconds", 1e308), ("bytes_in", 10**30), ("bytes_out", 2**63), ("rows", 10**40), ("machine_failures", 10**30)],
+)
+def test_a_number_that_no_run_has_makes_a_history_count_as_none(
+    folder: JobFolder, caplog: pytest.LogCaptureFixture, field: str, value: float
+) -> None:
+    """Even if the file is whole."""
+    payload = asdict(run_of(1))
+    payload["regions"] = [{**asdict(ORDERS), field: value}]
+    write_json(folder.history_path, {"runs": [payload]}, version=job_history.HISTORY_VERSION)
+    assert read_history(folder) == NO_HISTORY
+    assert f"{field}: expected a" in caplog.text or "out of range" in caplog.text
+    remember_run(folder, run_of(2))
+    assert read_history(folder).runs == (run_of(2),)
