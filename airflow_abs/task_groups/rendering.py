@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,7 @@ def render_job(
         rendering.add_server(server)
     rendering.add_release()
     rendering.order()
+    _check_log_names([group.dag.dag_id, *(task.task_id for task in rendering.others)])
     return graph
 
 
@@ -102,6 +103,20 @@ def _check_names(graph: JobGraph) -> None:
             raise JobGraphError(
                 f"vertex {vertex.name!r}: a task of the job itself has this id ({', '.join(_OWN_TASKS)}); choose "
                 "another task_id"
+            )
+
+
+_LONGEST_ID = 255 - len("task_id=")
+"""In bytes: a file system takes 255 in a name, and Airflow names the folders of its logs `task_id=...`."""
+
+
+def _check_log_names(ids: Iterable[str]) -> None:
+    for each in ids:
+        if (size := len(each.encode())) > _LONGEST_ID:
+            raise JobGraphError(
+                f"{each[:40]}...: the id has {size} bytes; expected at most {_LONGEST_ID}, or Airflow cannot make the "
+                "folder of its log, and the task fails without one. Shorten the id of the vertex, of the job or of "
+                "the group around it"
             )
 
 

@@ -170,6 +170,20 @@ def test_what_cannot_be_is_refused_in_our_words(options: dict[str, Any], message
     assert message in str(refused.value)
 
 
+def test_an_id_that_is_too_long_for_the_name_of_a_log_is_refused() -> None:
+    longest = "v" * (247 - 100 - len("..decide"))
+    with new_dag():
+        with AdaptiveSparkJob("j" * 100, exchange="file:///exchange"):
+            declare(task_id=longest, sink=None)
+    with new_dag(), pytest.raises(JobGraphError) as refused:
+        with AdaptiveSparkJob("j" * 100, exchange="file:///exchange"):
+            declare(task_id=longest + "v", sink=None)
+    assert str(refused.value) == (
+        f"{'j' * 40}...: the id has 248 bytes; expected at most 247, or Airflow cannot make the folder of its log, and "
+        "the task fails without one. Shorten the id of the vertex, of the job or of the group around it"
+    )
+
+
 def test_a_vertex_is_not_mapped_by_its_author() -> None:
     with pytest.raises(JobGraphError, match=r"vertex 'passes': .expand\(\) and .partial\(\) are not for vertices"):
         adaptive_spark_task(passes).expand(orders=[1])
