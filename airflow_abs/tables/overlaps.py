@@ -17,7 +17,6 @@ from typing import Any
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.folders import Folder, folders_of
-from airflow_abs.tables.delta_table import DeltaTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +84,9 @@ class _Used:
         return getattr(self.declared, "mode", None) == "overwrite" and getattr(self.declared, "where", None) is None
 
     def folders(self, *, is_source: bool = False) -> list[Folder]:
-        """Where its files lie, if that is what it is declared by."""
-        if not isinstance(self.declared, (Files, DeltaTable)):
-            return []
+        """Where its files lie, if that is what it is declared by: the `path` of `Files`, and of any kind of table."""
         is_source = is_source and isinstance(self.declared, Files)
-        return folders_of(self.declared.path, is_source=is_source, follow_links=self.is_rendered)
+        return folders_of(getattr(self.declared, "path", None), is_source=is_source, follow_links=self.is_rendered)
 
     def is_table_of(self, other: _Used) -> bool:
         """By kind, name and connection."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,14 @@ def test_two_jobs_of_a_dag_may_add_to_one_place_but_not_replace_it() -> None:
     assert NESTED in refusal(job({"x": added}), job({"y": Files("/mart/t/x", mode="append")}, name="other"))
     tables = IcebergTable("lake.a.t", mode="overwrite"), IcebergTable("lake.a.t")
     assert SAME in refusal(job({"x": tables[0]}), job({"y": tables[1]}, name="other"))
+
+
+def test_a_kind_of_table_that_is_declared_by_its_path_lies_there() -> None:
+    @dataclass(frozen=True)
+    class Lance:
+        path: str
+        mode: str = "append"
+
+    told = refusal(job(sinks={"a": Files("/mart/sales"), "b": Lance("/mart/sales/by_day")}))
+    assert NESTED in told
+    assert "'b' (/mart/sales/by_day)" in told
