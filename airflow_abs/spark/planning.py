@@ -80,6 +80,7 @@ def plan_job(
     check_layouts(compiled.values())
     graph, compiled = _infer(session, graph, compiled, programs, options, open_path)
     proofs = prove_vertices(session, graph, compiled, _per_subtask(programs), options["min_parallelism"])
+    log_portions(proofs.values())
     _propose_pruning(graph, compiled, proofs.values(), programs, open_path)
     slots = options.get("slots") or read_slots(session)
     declared = [program.declared for program in programs.values()]
@@ -150,6 +151,18 @@ def _infer(
 
 def _per_subtask(programs: Mapping[str, VertexProgram]) -> list[str]:
     return [name for name, program in programs.items() if program.options.per_subtask]
+
+
+def log_portions(proofs: Iterable[Proof]) -> None:
+    """What the proof takes on trust of functions over partitions, once for each vertex."""
+    for proof in proofs:
+        if proof.portions:
+            log.info(
+                "vertex %r: the rows of %s come in portions that neither plain Spark nor a subtask promises, which is "
+                "right if it treats them one by one; if it needs a key's rows together, put repartition(key) before it",
+                proof.vertex,
+                " and ".join(proof.portions),
+            )
 
 
 def _propose_pruning(

@@ -12,7 +12,7 @@ from airflow_abs.spark.proof.explained import PhysicalPlan
 from airflow_abs.spark.proof.prover import Prover
 from airflow_abs.spark.proof.refusals import Refusal
 
-_OF_THE_ENTRY = re.compile(r"( on \S+ = .*| \(.*\))$")
+_OF_THE_ENTRY = re.compile(r"( on \S+ = .*| after \w+\(.*| \(.*\))$")
 
 
 def reason_of(error: JobGraphError) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.spark.connect.capacity import read_capacity, splits_of_range
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.planning import check_exchange, read_slots
+from airflow_abs.spark.planning import check_exchange, log_portions, read_slots
+from airflow_abs.spark.proof import Proof
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
@@ -56,3 +58,14 @@ def test_a_trigger_learns_the_same_without_a_dataframe(connect_server: ConnectEn
 def test_a_plan_that_shows_no_splits_tells_nothing() -> None:
     assert splits_of_range("*(1) Range (0, 1048576, step=1, splits=8)") == 8
     assert splits_of_range("LocalTableScan") is None
+
+
+def test_a_function_over_partitions_that_nobody_promises_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    functions = ("TRANSFORM", "mapInPandas()")
+    with caplog.at_level(logging.INFO):
+        log_portions([Proof("cleaned", None, (), portions=functions), Proof("counted", None, ())])
+    assert [record.getMessage() for record in caplog.records] == [
+        "vertex 'cleaned': the rows of TRANSFORM and mapInPandas() come in portions that neither plain Spark nor a "
+        "subtask promises, which is right if it treats them one by one; if it needs a key's rows together, put "
+        "repartition(key) before it"
+    ]

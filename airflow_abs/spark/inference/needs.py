@@ -17,6 +17,7 @@ from airflow_abs.spark.proof.explained import Operator, PhysicalPlan, split_list
 from airflow_abs.spark.proof.joins import join_pairs
 from airflow_abs.spark.proof.markers import Marker, find_attributes
 from airflow_abs.spark.proof.operators import Rule, rule_of
+from airflow_abs.spark.proof.partitions import find_partitions
 from airflow_abs.spark.proof.rows import keys_of_exchange, plain_keys
 from airflow_abs.spark.proof.walk import output_of
 
@@ -57,6 +58,8 @@ class _Reading:
         elif rule is Rule.COGROUP and all(self.divided[child.number] for child in operator.children):
             left, right = (_exchanged(child) for child in operator.children)
             self._need(list(zip(left, right, strict=False)))
+        elif self.divided[operator.number] and (asked := find_partitions(operator)) is not None:
+            self._need([(key,) for key in asked.keys])
         elif rule is Rule.EXCHANGE and self.divided[operator.number] and not _is_of_join(parent):
             self._need([(key,) for key in _exchanged(operator)])
         self._name(operator)

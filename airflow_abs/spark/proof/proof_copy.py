@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.non_repeatable import NonRepeatable, Repeatability
+from airflow_abs.spark.proof.partitions import may_see_partitions, stand_in
 from airflow_abs.spark.proof.refusals import Refusal, sample
 from airflow_abs.spark.proof.rows import Rows, Spread
 from airflow_abs.spark.relations import Relation
@@ -30,6 +31,7 @@ def proof_copy(
     """A copy with `inputs` in place of placeholders, by alias, and `opaque` in place of whole relations, by plan id."""
     copy = protos().Relation()
     copy.CopyFrom(relation)
+    partitions_seen = may_see_partitions(relation)
     waiting: list[Any] = [copy]
     while waiting:
         message = waiting.pop()
@@ -42,7 +44,7 @@ def proof_copy(
             if message.subquery_alias.alias in inputs:
                 message.subquery_alias.input.CopyFrom(inputs[message.subquery_alias.alias]())
                 continue
-            _pass_on(message)
+            _pass_on(message, partitions_seen=partitions_seen)
         waiting.extend(messages_below(message))
     return copy
 
@@ -91,11 +93,15 @@ def check_values(values: tuple[NonRepeatable, ...], *, reads_source: bool) -> No
             )
 
 
-def _pass_on(message: Any) -> None:
+def _pass_on(message: Any, *, partitions_seen: bool) -> None:
     """Let a relation without effect on rows pass its input on; columns may be looked up by its plan id, so it stays."""
     proto = protos()
     kind = message.WhichOneof("rel_type")
     if kind not in _WITHOUT_EFFECT:
+        return
+    asked = stand_in(message) if partitions_seen else None
+    if asked is not None:
+        message.collect_metrics.CopyFrom(asked.collect_metrics)
         return
     child = proto.Relation()
     child.CopyFrom(getattr(message, kind).input)

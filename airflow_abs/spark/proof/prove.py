@@ -27,7 +27,8 @@ class Proof:
     """What is known of one vertex.
 
     `exempt` says in words why its transform need not be proved; None if it was. `values` are its functions whose
-    value is not a function of its rows. `plan` is Spark's, on `markers`; None if none was asked for.
+    value is not a function of its rows, `portions` those that get rows in portions that nobody promises. `plan` is
+    Spark's, on `markers`; None if none was asked for.
     """
 
     vertex: str
@@ -35,6 +36,7 @@ class Proof:
     values: tuple[NonRepeatable, ...]
     plan: PhysicalPlan | None = None
     markers: Mapping[str, Marker] = field(default_factory=dict)
+    portions: tuple[str, ...] = ()
 
 
 def prove_vertices(
@@ -103,9 +105,10 @@ def _prove(prover: Prover, name: str, min_parallelism: int) -> Proof:
     vertex = prover.compiled[name]
     single = one_subtask_reason(prover.graph, name, min_parallelism)
     exempt = single or ("per_subtask=True" if name in prover.per_subtask else None)
+    portions: tuple[str, ...] = ()
     try:
         if exempt is None:
-            prover.check(name)
+            portions = tuple(sorted(prover.check(name).portions))
         else:
             check_columns_known(vertex.relation)
         if single is None:
@@ -117,7 +120,7 @@ def _prove(prover: Prover, name: str, min_parallelism: int) -> Proof:
     values = find_non_repeatable(vertex.relation)
     if exempt is not None:
         return Proof(name, exempt, values)
-    return Proof(name, None, values, prover.plan(name), prover.markers)
+    return Proof(name, None, values, prover.plan(name), prover.markers, portions)
 
 
 def _check_keys(prover: Prover, vertex: CompiledVertex) -> None:

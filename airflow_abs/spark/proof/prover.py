@@ -20,6 +20,7 @@ from airflow_abs.spark.non_repeatable import find_non_repeatable
 from airflow_abs.spark.proof import refusals
 from airflow_abs.spark.proof.explained import PhysicalPlan, read_plan
 from airflow_abs.spark.proof.markers import CONF, PREFIX, Marker
+from airflow_abs.spark.proof.partitions import function_over_partitions, hint_in_sql
 from airflow_abs.spark.proof.proof_copy import check_columns_known, check_samples, check_values, proof_copy
 from airflow_abs.spark.proof.refusals import Refusal
 from airflow_abs.spark.proof.rows import Rows, Spread
@@ -43,8 +44,8 @@ class Prover:
     markers: dict[str, Marker] = field(default_factory=dict)
     _plans: dict[str, PhysicalPlan] = field(default_factory=dict)
 
-    def check(self, name: str) -> None:
-        """Plan a vertex and follow its rows.
+    def check(self, name: str) -> Rows:
+        """Plan a vertex and follow its rows: what is known of those that it returns.
 
         Raises:
             Refusal: it does not give the same rows in parts as on the whole.
@@ -54,12 +55,16 @@ class Prover:
         check_columns_known(vertex.relation)
         check_samples(vertex.relation)
         check_values(find_non_repeatable(vertex.relation), reads_source=bool(vertex.sources))
+        hint = hint_in_sql(vertex.relation)
+        if hint and any(function_over_partitions(each, self.markers) for each in self.plan(name).operators()):
+            raise refusals.hinted_partitions(hint)
         rows = follow_rows(self.plan(name), self.markers)
         leaves_subtask = self.graph.vertex(vertex.name).has_sink or any(
             self.graph.crosses_regions(edge) for edge in self.graph.outputs_of(vertex.name)
         )
         if rows.spread is Spread.REPLICATED and (leaves_subtask or not self.graph.outputs_of(vertex.name)):
             raise refusals.replicated_output(rows)
+        return rows
 
     def plan(self, name: str) -> PhysicalPlan:
         """Spark's physical plan of a vertex on markers; asked for once.

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_abs.spark.proof.explained import Operator, split_list
-from airflow_abs.spark.proof.rows import Rows, for_people, plain_keys
+from airflow_abs.spark.proof.rows import Keys, Partitions, Rows, for_people, plain_keys
 
 _OWN_VERTEX = "make it a vertex of its own"
 _AGGREGATES = ("aggregate", "deduplicate", "set_op", "summary", "describe", "freq_items", "corr", "cov", "sql")
+_OVER_PARTITIONS = ("map_partitions", "project", "with_columns", "sql", "lateral_join")
 _CAST = re.compile(r"cast\((`?\w+`?) as [a-z]+(?:\([\d,]+\))?\)")
 
 
@@ -46,15 +47,19 @@ def group(operator: Operator, rows: Rows) -> Refusal:
             " (and partitionBy() the window if it may be cut)" if window else ""
         )
         return Refusal(what, needs, remedy, relations, rows.inputs)
-    names = for_people(", ".join(keys))
+    remedy = f"{_edge_by(keys)}, or {_OWN_VERTEX} whose input is hashed so"
+    return Refusal(what, _needs_together(keys), remedy, relations, rows.inputs)
+
+
+def _needs_together(keys: Keys) -> str:
+    return f"needs all rows with the same value of {for_people(', '.join(keys))} in one subtask"
+
+
+def _edge_by(keys: Keys) -> str:
     columns = [_CAST.sub(r"\1", for_people(key)) for key in keys]
-    edge = f"read the input with hash({', '.join(repr(column) for column in columns)})"
     if not all(re.fullmatch(r"\w+", column) for column in columns):
-        edge = f"give the vertex before a column with the value of {names}, and hash() by it"
-    remedy = f"{edge}, or {_OWN_VERTEX} whose input is hashed so"
-    return Refusal(
-        what, f"needs all rows with the same value of {names} in one subtask", remedy, relations, rows.inputs
-    )
+        return f"give the vertex before a column with the value of {for_people(', '.join(keys))}, and hash() by it"
+    return f"read the input with hash({', '.join(repr(column) for column in columns)})"
 
 
 def _grouping(operator: Operator) -> tuple[str, tuple[str, ...]]:
@@ -204,6 +209,44 @@ def own_exchange(operator: Operator, rows: Rows) -> Refusal:
         "hides from the proof whether what follows needs rows of other subtasks",
         "drop it: the edges say how rows are distributed",
         ("sql", "repartition", "repartition_by_expression"),
+        rows.inputs,
+    )
+
+
+def partitions(function: str, asked: Partitions, rows: Rows) -> Refusal:
+    """A function over partitions, behind such as the author asks for and no subtask can make of its own rows."""
+    number, keys = asked.number, ", ".join(for_people(key) for key in asked.keys)
+    call = asked.call if "(" in asked.call else f"{asked.call}({', '.join(filter(None, [str(number or ''), keys]))})"
+    otherwise = f"drop {call} if the function treats its rows one by one"
+    if number == 1:
+        why, remedy = "needs all rows in one subtask", f"{_OWN_VERTEX} with parallelism=1, or {otherwise}"
+    elif number or asked.call != "repartition":
+        many = f"{number} partitions" if number else "partitions"
+        why = f"would see {many} of each subtask's rows, where plain Spark makes {many} of all rows"
+        remedy = f"{otherwise}, or write repartition() with the columns alone, whose rows it needs together"
+    elif keys:
+        why, remedy = _needs_together(asked.keys), f"{_edge_by(asked.keys)}, or {otherwise}"
+    else:
+        why = "needs all rows with the same value of a computed key in one subtask"
+        remedy = f"give the vertex before a column with that value, hash() and repartition() by it, or {otherwise}"
+    return Refusal(f"{function} after {call}", why, remedy, _OVER_PARTITIONS, rows.inputs)
+
+
+def hinted_partitions(hint: str) -> Refusal:
+    return Refusal(
+        f"a function over partitions beside the hint {hint}",
+        "would see partitions of each subtask's rows, of which the proof knows nothing",
+        "drop the hint, or write repartition() or coalesce() of the DataFrame in its place",
+        ("sql",),
+    )
+
+
+def barrier(function: str, rows: Rows) -> Refusal:
+    return Refusal(
+        f"{function} with barrier=True",
+        "needs all rows in one subtask: its tasks talk with each other",
+        f"drop barrier=True, or {_OWN_VERTEX} with parallelism=1",
+        _OVER_PARTITIONS,
         rows.inputs,
     )
 

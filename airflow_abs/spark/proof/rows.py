@@ -43,17 +43,32 @@ class Need:
     broadcast: bool = False
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Partitions:
+    """Spark partitions that the author asks for with `call`: `number` of them (0: however many), each with all rows of
+    its `keys`. `kept`: those that a subtask makes of its own rows are such partitions of all rows."""
+
+    call: str
+    number: int
+    keys: Keys
+    kept: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """`together` are all ways in which divided rows are known to be distributed; none of them: anyhow.
 
-    `inputs` are the markers below. `need` is an exchange right below, that the next operator asks for.
+    `inputs` are the markers below. `need` is an exchange right below, that the next operator asks for. `partitions` are
+    those in which the author last put divided rows. `portions` are functions below that get divided rows in whichever
+    portions there are.
     """
 
     spread: Spread
     together: frozenset[Keys] = frozenset()
     inputs: frozenset[str] = frozenset()
     need: Need | None = None
+    partitions: frozenset[Partitions] = frozenset()
+    portions: frozenset[str] = frozenset()
 
     @property
     def divided(self) -> bool:

@@ -11,6 +11,7 @@ from airflow_abs.spark.proof.explained import Operator, PhysicalPlan, split_list
 from airflow_abs.spark.proof.joins import join_rows, name_outer_keys
 from airflow_abs.spark.proof.markers import NO_FILES, Marker, find_marker
 from airflow_abs.spark.proof.operators import Rule, rule_of
+from airflow_abs.spark.proof.partitions import ROW_NUMBER, find_partitions, function_over_partitions, is_barrier
 from airflow_abs.spark.proof.rows import (
     Keys,
     Need,
@@ -57,8 +58,34 @@ class _Walk:
         for operator in reversed(_parents_first(root)):
             rule = rule_of(operator.name)
             children = [done[child.number] for child in operator.children if child.number in done]
-            done[operator.number] = _RULES[rule](self, operator, children)
+            done[operator.number] = self.with_partitions(operator, _RULES[rule](self, operator, children), children)
         return done[root.number]
+
+    def with_partitions(self, operator: Operator, rows: Rows, children: list[Rows]) -> Rows:
+        """The rows with what is known of Spark's partitions.
+
+        Those that the author asks for count until he asks for others, even if Spark moves rows in between: then he may
+        as well drop them.
+
+        Raises:
+            Refusal: a function sees other partitions than in plain Spark.
+        """
+        lie_in = frozenset().union(*(child.partitions for child in children))
+        portions = frozenset().union(*(child.portions for child in children))
+        function = function_over_partitions(operator, self.markers)
+        if function is not None and rows.divided:
+            if is_barrier(operator):
+                raise refusals.barrier(function, rows)
+            broken = [each for each in sorted(lie_in) if not each.kept]
+            if broken:
+                raise refusals.partitions(function, broken[0], rows)
+            portions |= {function} if not lie_in and function != ROW_NUMBER else frozenset()
+        asked = find_partitions(operator)
+        if asked is not None and rows.divided:
+            kept = not asked.number and bool(asked.keys) and groups_are_together(rows.together, asked.keys)
+            merged = lie_in if "coalesce" in asked.call else frozenset()
+            lie_in = merged | {replace(asked, kept=kept)}
+        return replace(rows, partitions=lie_in, portions=portions)
 
     def row_by_row(self, operator: Operator, children: list[Rows]) -> Rows:
         (rows,) = children

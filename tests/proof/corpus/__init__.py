@@ -16,6 +16,7 @@ FAMILIES = (
     "sets_and_order",
     "sql_clauses",
     "python_functions",
+    "partitions",
     "values",
     "outside",
     "pipelines",

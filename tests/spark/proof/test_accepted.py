@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.proof.transforms import by_customer, functions, same, sql
+from tests.spark.proof.transforms import by_customer, count_table, functions, same, sql
 
 pytestmark = pytest.mark.spark
 
@@ -20,6 +20,11 @@ def joins_by_columns_of_a_hinted_frame(orders: Any, customers: Any) -> Any:
 def selects_columns_of_a_repartitioned_frame(orders: Any) -> Any:
     moved = orders.repartition(3)
     return moved.select(moved.id)
+
+
+def halves_behind_the_key(orders: Any) -> Any:
+    moved = orders.repartition("customer").mapInPandas(same, orders.schema)
+    return moved.where("amount > 3").union(moved.where("amount <= 3"))
 
 
 ACCEPTED: dict[str, Callable[..., Any]] = {
@@ -98,6 +103,45 @@ ACCEPTED: dict[str, Callable[..., Any]] = {
         .applyInPandas(lambda left, right: left, orders.schema)
     ),
     "mapInPandas": lambda orders: orders.mapInPandas(same, orders.schema),
+    "mapInPandas behind the key": lambda orders: orders.repartition("customer").mapInPandas(same, orders.schema),
+    "mapInPandas behind more than the key": lambda orders: orders.repartition("region", "customer").mapInPandas(
+        same, orders.schema
+    ),
+    "mapInPandas behind the key and a computed one": lambda orders: orders.repartition(
+        "customer", functions().lower("region")
+    ).mapInPandas(same, orders.schema),
+    "mapInPandas behind the renamed key, and a sort": lambda orders: (
+        orders.withColumnRenamed("customer", "buyer")
+        .repartition("buyer")
+        .sortWithinPartitions("buyer", "id")
+        .where("amount > 3")
+        .mapInPandas(same, "id BIGINT")
+    ),
+    "mapInPandas behind the key of a join": lambda orders, customers: (
+        orders.join(customers.drop("region"), "customer").repartition("customer").mapInPandas(same, "id BIGINT")
+    ),
+    "mapInPandas behind a key that was hashed as a wider type": lambda orders, longs: (
+        orders.repartition("customer").mapInPandas(same, orders.schema).union(longs.selectExpr("*", "0D", "0L"))
+    ),
+    "mapInPandas behind the last of several": lambda orders: (
+        orders.coalesce(1).repartition(8).repartition("customer").mapInPandas(same, orders.schema)
+    ),
+    "mapInPandas behind a column that is looked up in the frame": lambda orders: orders.repartition(
+        orders.customer
+    ).mapInPandas(same, orders.schema),
+    "mapInPandas behind DISTRIBUTE BY": lambda orders: orders.sparkSession.sql(
+        "SELECT * FROM {orders} DISTRIBUTE BY customer SORT BY id", orders=orders
+    ).mapInPandas(same, orders.schema),
+    "mapInPandas, then partitions": lambda orders: orders.mapInPandas(same, orders.schema).repartition(8),
+    "mapInPandas of both halves of a frame behind the key": halves_behind_the_key,
+    "mapInPandas of a broadcast input in one partition": lambda orders, rates: orders.join(
+        rates.coalesce(1).mapInPandas(same, rates.schema), "customer"
+    ),
+    "mapInPandas behind hint('rebalance')": lambda orders: orders.hint("rebalance").mapInPandas(same, orders.schema),
+    "row numbers behind the key": lambda orders: orders.repartition("customer").withColumn(
+        "n", functions().monotonically_increasing_id()
+    ),
+    "a table function by the key": lambda orders: count_table()(orders.asTable().partitionBy("customer")),
     "mapInArrow": lambda orders: orders.mapInArrow(same, orders.schema),
     "a Python function, then a group by the key": lambda orders: (
         orders.withColumn("u", functions().udf(same, "int")("customer")).groupBy("customer").count()

@@ -19,7 +19,7 @@ from airflow_abs.spark.proof.rows import Spread
 from airflow_abs.spark.proof.walk import follow_rows
 from tests.job_runner import program_of
 from tests.spark.proof.conftest import EDGES, SCHEMAS, prove_step
-from tests.spark.proof.transforms import functions
+from tests.spark.proof.transforms import functions, same
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
@@ -117,6 +117,20 @@ def test_a_vertex_of_broadcast_inputs_alone_is_one_subtask_unless_told_otherwise
     message = refusal(lambda rates: rates, parallelism=4)
     assert "its output holds rows that every subtask has (a broadcast input, local rows)" in message
     assert "(here rates is broadcast)" in message
+
+
+@pytest.mark.parametrize(
+    ("transform", "portions"),
+    [
+        (lambda orders: orders.mapInPandas(same, orders.schema), ("mapInPandas()",)),
+        (lambda orders: orders.repartition("customer").mapInPandas(same, orders.schema), ()),
+        (lambda orders: orders.where("amount > 3"), ()),
+    ],
+)
+def test_a_function_over_partitions_is_known_unless_the_author_put_its_keys_together(
+    prove: Callable[..., Proof], transform: Transform, portions: tuple[str, ...]
+) -> None:
+    assert prove(transform).portions == portions
 
 
 def test_a_region_of_one_subtask_passes_everything(session: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.proof.transforms import functions, same, sql
+from tests.spark.proof.transforms import count_table, functions, over_batches, same, sql
 
 pytestmark = pytest.mark.spark
 
@@ -52,6 +52,143 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
         lambda pairs: pairs.groupBy("region").count(),
         "(here pairs is hashed by region, customer)",
         "hash('region')",
+    ),
+    "mapInPandas behind other keys": (
+        lambda orders: orders.repartition("region").mapInPandas(same, orders.schema),
+        "mapInPandas() after repartition(region) at test_refused.py:",
+        "needs all rows with the same value of region in one subtask (here orders is hashed by customer). To fix it, "
+        "read the input with hash('region'), or drop repartition(region) if the function treats its rows one by one",
+    ),
+    "mapInPandas behind the key of a rebalance input": (
+        lambda events: events.repartition("customer").mapInPandas(same, events.schema),
+        "(here events is spread by no key)",
+        "hash('customer')",
+    ),
+    "mapInArrow behind a part of the keys": (
+        lambda pairs: pairs.repartition("region").mapInArrow(same, pairs.schema),
+        "mapInArrow() after repartition(region)",
+        "hash('region')",
+    ),
+    "mapInPandas behind a computed key": (
+        lambda orders: orders.repartition(functions().col("customer") % 3).mapInPandas(same, orders.schema),
+        "mapInPandas() after repartition()",
+        "give the vertex before a column with that value, hash() and repartition() by it, or drop repartition()",
+    ),
+    "mapInPandas of one partition": (
+        lambda orders: orders.coalesce(1).mapInPandas(same, orders.schema),
+        "mapInPandas() after coalesce(1) at test_refused.py:",
+        "needs all rows in one subtask (here orders is hashed by customer). To fix it, make it a vertex of its own "
+        "with parallelism=1, or drop coalesce(1) if the function treats its rows one by one; or say per_subtask=True",
+    ),
+    "mapInPandas of one shuffled partition": (
+        lambda source: source.repartition(1).mapInPandas(same, source.schema),
+        "mapInPandas() after repartition(1)",
+        "parallelism=1",
+    ),
+    "mapInPandas of one partition by the key": (
+        lambda orders: orders.repartition(1, "customer").mapInPandas(same, orders.schema),
+        "mapInPandas() after repartition(1, customer)",
+        "parallelism=1",
+    ),
+    "mapInPandas of one partition, with much in between": (
+        lambda orders, rates: (
+            orders.coalesce(1)
+            .where("amount > 3")
+            .sortWithinPartitions("id")
+            .join(functions().broadcast(rates), "customer")
+            .groupBy("customer")
+            .count()
+            .mapInPandas(same, "count BIGINT")
+        ),
+        "mapInPandas() after coalesce(1)",
+        "parallelism=1",
+    ),
+    "mapInPandas of one partition of a union's side": (
+        lambda orders, events: orders.coalesce(1).union(events).mapInPandas(same, orders.schema),
+        "mapInPandas() after coalesce(1)",
+        "parallelism=1",
+    ),
+    "mapInPandas of partitions by number": (
+        lambda orders: orders.repartition(8).mapInPandas(same, orders.schema),
+        "mapInPandas() after repartition(8) at test_refused.py:",
+        "would see 8 partitions of each subtask's rows, where plain Spark makes 8 partitions of all rows (here orders "
+        "is hashed by customer). To fix it, drop repartition(8) if the function treats its rows one by one, or write "
+        "repartition() with the columns alone, whose rows it needs together; or set parallelism=1",
+    ),
+    "mapInPandas of partitions by number and key": (
+        lambda orders: orders.repartition(8, "customer").mapInPandas(same, orders.schema),
+        "mapInPandas() after repartition(8, customer)",
+        "write repartition() with the columns alone",
+    ),
+    "mapInPandas of partitions by the key, made fewer": (
+        lambda orders: orders.repartition("customer").coalesce(2).mapInPandas(same, orders.schema),
+        "mapInPandas() after coalesce(2)",
+        "drop coalesce(2)",
+    ),
+    "mapInPandas of ranges": (
+        lambda orders: orders.repartitionByRange("customer").mapInPandas(same, orders.schema),
+        "mapInPandas() after repartitionByRange()",
+        "where plain Spark makes partitions of all rows",
+    ),
+    "mapInPandas of partitions by their number": (
+        lambda orders: orders.repartitionById(4, functions().col("customer")).mapInPandas(same, orders.schema),
+        "mapInPandas() after repartitionById(4)",
+        "drop repartitionById(4)",
+    ),
+    "mapInPandas behind a hint": (
+        lambda orders: orders.hint("coalesce", 1).mapInPandas(same, orders.schema),
+        "mapInPandas() after hint('coalesce')",
+        "drop hint('coalesce')",
+    ),
+    "mapInPandas behind a hint in SQL": (
+        lambda orders: orders.sparkSession.sql("SELECT /*+ COALESCE(1) */ * FROM {orders}", orders=orders).mapInPandas(
+            same, orders.schema
+        ),
+        "a function over partitions beside the hint COALESCE at",
+        "write repartition() or coalesce() of the DataFrame in its place",
+    ),
+    "mapInPandas behind a sort of all rows": (
+        lambda orders: orders.orderBy("id").mapInPandas(same, orders.schema),
+        "a sort of all rows (orderBy id",
+        "parallelism=1",
+    ),
+    "mapInPandas whose tasks talk": (
+        lambda orders: orders.mapInPandas(same, orders.schema, barrier=True),
+        "mapInPandas() with barrier=True at test_refused.py:",
+        "needs all rows in one subtask: its tasks talk with each other (here orders is hashed by customer). To fix it, "
+        "drop barrier=True, or make it a vertex of its own with parallelism=1",
+    ),
+    "TRANSFORM of one partition": (
+        lambda orders: orders.sparkSession.sql(
+            "SELECT TRANSFORM(id) USING 'wc -l' AS (n STRING) FROM {orders}", orders=orders.coalesce(1)
+        ),
+        "TRANSFORM after coalesce(1) at test_refused.py:",
+        "parallelism=1",
+    ),
+    "a table function of one partition": (
+        lambda orders: count_table()(orders.coalesce(1).asTable()),
+        "a table function after coalesce(1)",
+        "parallelism=1",
+    ),
+    "a table function of a table as one partition": (
+        lambda orders: count_table()(orders.asTable().withSinglePartition()),
+        "DISTRIBUTE BY, CLUSTER BY or a repartition (SinglePartition",
+        "drop it",
+    ),
+    "a table function by another key": (
+        lambda orders: count_table()(orders.asTable().partitionBy("region")),
+        "DISTRIBUTE BY, CLUSTER BY or a repartition (hashpartitioning",
+        "drop it",
+    ),
+    "an iterator of batches of one partition": (
+        lambda orders: orders.coalesce(1).select(over_batches()("id")),
+        "a Python function of batches (Iterator) after coalesce(1) at test_refused.py:",
+        "parallelism=1",
+    ),
+    "row numbers of one partition": (
+        lambda orders: orders.coalesce(1).withColumn("n", functions().monotonically_increasing_id()),
+        "monotonically_increasing_id() after coalesce(1) at test_refused.py:",
+        "parallelism=1",
     ),
     "aggregate of a source": (
         lambda source: source.groupBy("customer").count(),

@@ -32,5 +32,30 @@ def by_customer(*order: str) -> Any:
     return Window.partitionBy("customer").orderBy(*order)
 
 
+def count_table() -> Any:
+    """A table function that says how many rows it had."""
+
+    class Count:
+        def eval(self, row: Any) -> None: ...
+
+        def terminate(self) -> Any:
+            yield (1,)
+
+    return functions().udtf(Count, returnType="n: int")
+
+
+def over_batches() -> Any:
+    """A function of a column that sees the batches of a partition one after the other."""
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    def number(batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
+        yield from batches
+
+    number.__annotations__ = {"batches": Iterator[pd.Series], "return": Iterator[pd.Series]}
+    return functions().pandas_udf(number, "bigint")
+
+
 def same(frame):  # type: ignore[no-untyped-def] # hints would choose how pandas calls it
     return frame
