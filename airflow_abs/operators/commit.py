@@ -58,6 +58,12 @@ class CommitOperator(JobTask):
             )
             if sizes["replaced"]:
                 self.log.info("this replaced what %s had published", ", ".join(sizes["replaced"]))
+            if sizes.get("foreign_files"):
+                self.log.warning(
+                    "this replaced %d files that no publication to it knew; folders in it that were targets: %d",
+                    sizes["foreign_files"],
+                    sizes["foreign_targets"],
+                )
         for outlet in self.outlets:
             extra: dict[str, Any] = {"run_id": folder.run_id, "date": logical_date(context), "sinks": published}
             context["outlet_events"][outlet].extra = extra

@@ -17,7 +17,7 @@ from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
 from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
-from airflow_abs.exchange.publish.publication import check_target
+from airflow_abs.exchange.publish.publication import check_overwritten, check_target
 from airflow_abs.exchange.py_files import store_py_files
 from airflow_abs.exchange.records.declared_vertex import find_declared_demands
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, number_plan
@@ -63,7 +63,7 @@ def plan_job(
 
     Raises:
         ExchangeUnreachableError: Airflow or Spark cannot write there, or they do not see the same files.
-        CommitError: the folder of a sink is somebody else's, see `check_target`.
+        CommitError: the folder of a sink is somebody else's, see `check_target`, `check_overwritten`.
         SourceNotFoundError: a source matches nothing (with `durability="always"`, `decide` finds out).
         JobGraphError, AnalysisException: a vertex does not compile, see `compile_vertices`, or cannot run in parts, see
             `prove_vertices`.
@@ -71,7 +71,10 @@ def plan_job(
     check_exchange(session, folder)
     for program in programs.values():
         if isinstance(program.sink, Files):
-            check_target(open_path(program.sink.path))
+            target = open_path(program.sink.path)
+            check_target(target)
+            if program.sink.mode == "overwrite" and not program.sink.replace_foreign:
+                check_overwritten(target)
     py_files = store_py_files(folder, options.get("py_files", ()), open_path)
     now = datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
     with with_py_files(session, folder, py_files):

@@ -112,7 +112,9 @@ class _Folder:
             StagedFile(self.root / "staged" / name, name, len(content_of(publisher.run, number)), 1)
             for number, name in enumerate(names_of(publisher))
         ]
-        return LocalCommit(self.target, publisher.as_publisher(), lambda step: None).publish(staged, publisher.mode)
+        return LocalCommit(self.target, publisher.as_publisher(), lambda step: None).publish(
+            staged, publisher.mode, replace_foreign=True
+        )
 
     def _stage(self, publisher: Publisher) -> None:
         for number, name in enumerate(names_of(publisher)):

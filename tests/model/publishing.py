@@ -144,7 +144,7 @@ class _Target:
         commit = self.scenario.commit(
             target, publisher.as_publisher(), lambda step: None, now=self.clock, pool=InlineExecutor, threads=1
         )
-        return commit.publish(self._staged(publisher, fs), publisher.mode)
+        return commit.publish(self._staged(publisher, fs), publisher.mode, replace_foreign=True)
 
     def _staged(self, publisher: Publisher, fs: ModelFileSystem) -> list[StagedFile]:
         if fs.actor is None:

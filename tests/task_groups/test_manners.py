@@ -300,3 +300,12 @@ def test_py_files_that_python_cannot_import_are_refused(py_files: list[str], mes
     with pytest.raises(JobGraphError) as caught, new_dag(), new_job(py_files=py_files):
         declare()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("mode", ["append", "error", "overwrite_partitions"])
+def test_only_an_overwrite_replaces_foreign_files(mode: Any) -> None:
+    assert Files.from_json(Files("/mart", replace_foreign=True).to_json()).replace_foreign
+    with pytest.raises(
+        ValueError, match=f"replace_foreign is for mode 'overwrite', and this is '{mode}'; leave it out"
+    ):
+        Files("/mart", mode=mode, partition_by=["day"], replace_foreign=True)

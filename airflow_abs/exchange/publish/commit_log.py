@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from airflow_abs.exchange.publish.record import RECORD_NAME, CommitRecord
+from airflow_abs.exchange.publish.record import LOG_NAME, RECORD_NAME, CommitRecord
 from airflow_abs.exchange.records.reading import Count, Seconds, as_record
 from airflow_abs.exchange.storage.locations import Location
 from airflow_abs.exchange.storage.numbered_log import NumberedLog
 from airflow_abs.exchange.storage.whole_files import decode_json, encode_json
 
-LOG_NAME = "_airflow_abs_commits"
 _WRITERS_KEPT = 32
 
 
@@ -49,6 +48,12 @@ class LogRecord:
     claim: Claim | None = None
     garbage: tuple[Garbage, ...] = ()
     writers: tuple[str, ...] = ()
+
+    @property
+    def unpublished(self) -> frozenset[str]:
+        """Names under which files of ours may lie there that are not, or no longer, published."""
+        puts = self.claim.puts if self.claim is not None else ()
+        return frozenset((*puts, *(each.name for each in self.garbage)))
 
     def writer_of(self, number: int) -> str | None:
         """Whose the state of that number is; None if nobody remembers."""

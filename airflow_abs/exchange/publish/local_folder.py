@@ -32,8 +32,8 @@ from airflow_abs.exchange.publish.record import (
     CommitRecord,
     PublicationPlan,
     StagedFile,
-    is_data_file,
     plan_publication,
+    refuse_foreign,
 )
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import read_json, sync_folder, write_json
@@ -56,7 +56,7 @@ class LocalCommit:
         self._new = work / f"{name}.new"
         self._old = work / f"{name}.old"
 
-    def publish(self, staged: list[StagedFile], mode: CommitMode) -> PublicationPlan:
+    def publish(self, staged: list[StagedFile], mode: CommitMode, *, replace_foreign: bool = False) -> PublicationPlan:
         """Publish; see `airflow_abs.exchange.publish.publication.publish`."""
         if self._target.exists() and not self._target.is_dir():
             raise CommitError(f"sink {self._target}: is a file, expected a folder; give the sink a folder of its own")
@@ -65,6 +65,8 @@ class LocalCommit:
             self._recover()
             self._on_step("recovered")
             plan = self._plan(staged, mode)
+            if mode == "overwrite" and not replace_foreign:
+                refuse_foreign(str(self._target), plan.foreign)
             if plan.changes:
                 self._build(plan)
                 self._swap()
@@ -91,7 +93,7 @@ class LocalCommit:
             mode=mode,
             publisher=self._publisher,
             record=CommitRecord.from_json(read_json(record), where=str(record)) if record.exists() else CommitRecord(),
-            existing=[name for name in _files_below(self._target) if is_data_file(name)],
+            existing=_files_below(self._target),
             target=str(self._target),
             published=lambda name: self._target / name,
         )

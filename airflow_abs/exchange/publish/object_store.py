@@ -32,8 +32,8 @@ from airflow_abs.exchange.publish.record import (
     CommitRecord,
     PublicationPlan,
     StagedFile,
-    is_data_file,
     plan_publication,
+    refuse_foreign,
 )
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files
@@ -71,13 +71,15 @@ class StoreCommit:
         self._claim = TargetClaim(log, publisher.identity, token, str(target), now=now, lease_seconds=lease_seconds)
         self._now = now
 
-    def publish(self, staged: list[StagedFile], mode: CommitMode) -> PublicationPlan:
+    def publish(self, staged: list[StagedFile], mode: CommitMode, *, replace_foreign: bool = False) -> PublicationPlan:
         """Publish; see `airflow_abs.exchange.publish.publication.publish`."""
         with self._named_errors(), self._claim as claim:
             self._on_step("locked")
             listing = self._recover(claim)
             self._on_step("recovered")
             plan = self._plan(staged, mode, claim, listing)
+            if mode == "overwrite" and not replace_foreign:
+                refuse_foreign(str(self._target), plan.foreign)
             if plan.changes:
                 self._perform(plan, claim, listing)
             elif SUCCESS_NAME not in listing:  # whoever published this was killed right before
@@ -93,14 +95,18 @@ class StoreCommit:
         return {name: info for name, info in listing.items() if name not in gone}
 
     def _plan(
-        self, staged: list[StagedFile], mode: CommitMode, claim: TargetClaim, listing: _Listing
+        self,
+        staged: list[StagedFile],
+        mode: CommitMode,
+        claim: TargetClaim,
+        listing: _Listing,
     ) -> PublicationPlan:
         return plan_publication(
             staged,
             mode=mode,
             publisher=self._publisher,
             record=claim.record.commit,
-            existing=[name for name in listing if is_data_file(name)],
+            existing=listing,
             target=str(self._target),
             published=lambda name: self._target / name,
             suffix=f"-{claim.record.number}",

@@ -22,7 +22,17 @@ from airflow_abs.exchange.publish.commit_log import CommitLog
 from airflow_abs.exchange.publish.local_folder import LocalCommit
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.publisher import Publisher
-from airflow_abs.exchange.publish.record import MODES, RECORD_NAME, CommitMode, CommitRecord, StagedFile, staged_files
+from airflow_abs.exchange.publish.record import (
+    MODES,
+    RECORD_NAME,
+    CommitMode,
+    CommitRecord,
+    StagedFile,
+    find_foreign,
+    is_data_file,
+    refuse_foreign,
+    staged_files,
+)
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, raise_unread, storage_errors
 from airflow_abs.exchange.storage.foreign_logs import find_log, names_in
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
@@ -35,7 +45,8 @@ __all__ = ["CommitMode", "Publication", "StagedFile", "publish", "read_commit", 
 class Publication:
     """What a run has in its target; `changed` is False if an earlier try had published it already.
 
-    `replaced` are the identities of other runs whose files are gone with this publication.
+    `replaced` are the identities of other runs whose files are gone with this publication; `foreign_files` are gone
+    besides, which no publication to the target knew, some of them from so many `foreign_targets` in it.
     """
 
     target: str
@@ -45,6 +56,8 @@ class Publication:
     bytes: int
     changed: bool
     replaced: tuple[str, ...] = ()
+    foreign_files: int = 0
+    foreign_targets: int = 0
 
 
 def publish(
@@ -53,6 +66,7 @@ def publish(
     *,
     mode: CommitMode,
     publisher: Publisher,
+    replace_foreign: bool = False,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> Publication:
     """Make the staged files the run's output in `target`, a folder that need not exist.
@@ -62,10 +76,11 @@ def publish(
             of the staged files, `append` keeps what others wrote, `error` refuses if
             there is anything that this run did not publish.
         publisher: whose they are; the same in every try.
+        replace_foreign: whether `overwrite` may replace what no publication to the target knows.
         on_step: told every step that is done; what it raises stops the publication there, as a kill would.
 
     Raises:
-        TargetExistsError: see `mode`.
+        TargetExistsError: see `mode` and `replace_foreign`.
         SupersededError: a later plan of the run has published.
         TargetBusyError: another run is publishing to the same target.
         MissingFileError, DamagedFileError: a staged file is gone or has another size than its manifest says.
@@ -81,9 +96,11 @@ def publish(
         raise CommitError(f"sink {target}: is the root of a file system; give the sink a folder of its own")
     check_target(target)
     if location.is_local:
-        plan = LocalCommit(location.local, publisher, on_step).publish(list(staged), mode)
+        plan = LocalCommit(location.local, publisher, on_step).publish(
+            list(staged), mode, replace_foreign=replace_foreign
+        )
     else:
-        plan = StoreCommit(location, publisher, on_step).publish(list(staged), mode)
+        plan = StoreCommit(location, publisher, on_step).publish(list(staged), mode, replace_foreign=replace_foreign)
     files = plan.entry.files
     return Publication(
         target=str(target),
@@ -93,7 +110,29 @@ def publish(
         bytes=sum(file.bytes for file in files),
         changed=plan.changes,
         replaced=plan.replaces,
+        foreign_files=len(plan.foreign.files),
+        foreign_targets=len(plan.foreign.targets),
     )
+
+
+def check_overwritten(target: ExchangePath) -> None:
+    """Refuse before a run, not after it, to overwrite what no publication to the target knows.
+
+    Raises:
+        TargetExistsError: there is something like that.
+        ExchangeUnreachableError: it cannot be listed.
+    """
+    location = locate(target)
+    location.forget_listings()
+    try:
+        found = [location.at(path).relative_to(location) for path in location.fs.find(location.path)]
+        names = [name for name in found if name != "."]  # a file in the place of the folder
+        # after the listing: it names what was put until then
+        under_way = frozenset[str]() if location.is_local else CommitLog(location).read().unpublished
+    except storage_errors() as error:
+        raise_unlisted(f"sink {location}", error)
+    files = [name for name in names if is_data_file(name) and name not in under_way]
+    refuse_foreign(str(location), find_foreign(names, files, read_commit(target) or CommitRecord()))
 
 
 def check_target(target: ExchangePath) -> None:

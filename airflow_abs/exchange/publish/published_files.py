@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
-from airflow_abs.exchange.publish.commit_log import LOG_NAME, CommitLog, LogRecord
-from airflow_abs.exchange.publish.record import RECORD_NAME
+from airflow_abs.exchange.publish.commit_log import CommitLog, LogRecord
+from airflow_abs.exchange.publish.record import LOG_NAME, RECORD_NAME
 from airflow_abs.exchange.storage.locations import Location
 
 _TRIES = 10

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import TargetExistsError
 from airflow_abs.exchange.paths import JobFolder, is_hidden
 from airflow_abs.exchange.publish.publisher import Publisher
@@ -22,6 +23,8 @@ from airflow_abs.exchange.sources.files import WRITE_MODES, WriteMode
 from airflow_abs.exchange.storage.locations import ExchangePath
 
 RECORD_NAME = "_airflow_abs_commit"
+LOG_NAME = "_airflow_abs_commits"
+"""What lies in a target that is an object store's in its place, see `commit_log.py`."""
 SUCCESS_NAME = "_SUCCESS"
 OWN_NAMES = frozenset({RECORD_NAME, SUCCESS_NAME})
 
@@ -80,12 +83,27 @@ class CommitRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreign:
+    """Data files in a target that no publication to it knows, and the folders below it that are targets themselves and
+    hold some of them."""
+
+    files: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        text = f"{format_count(len(self.files), 'file')} that no publication to it knows (such as {self.files[0]!r})"
+        if not self.targets:
+            return text
+        return f"{text}, published also to {format_count(len(self.targets), 'folder')} in it ({self.targets[0]!r})"
+
+
+@dataclass(frozen=True, slots=True)
 class PublicationPlan:
     """What has to change, all names relative to the target.
 
     `record` is the one afterwards; `put` are staged files with their new names, `drop` existing ones that must go.
     `keeps_others` says whether files that are neither put nor dropped stay. `replaces` are the identities of other runs
-    whose files go. Without `changes` all is done already.
+    whose files go, `foreign` what goes besides. Without `changes` all is done already.
     """
 
     entry: CommitEntry
@@ -95,6 +113,7 @@ class PublicationPlan:
     keeps_others: bool = True
     changes: bool = True
     replaces: tuple[str, ...] = ()
+    foreign: Foreign = Foreign()
 
 
 def staged_files(job: JobFolder, manifests: Iterable[Manifest], result: str) -> list[StagedFile]:
@@ -123,7 +142,7 @@ def plan_publication(
     published: Callable[[str], ExchangePath] | None = None,
     suffix: str = "",
 ) -> PublicationPlan:
-    """Decide what publishing changes in a target that holds the data files `existing` and `record`.
+    """Decide what publishing changes in a target that holds the files `existing` and `record`.
 
     What this run published before is taken from there (`published` gives the path of a file in the target): after a
     release the exchange does not have it any more, and only a cleared subtask's files are new. `suffix` goes into the
@@ -136,7 +155,8 @@ def plan_publication(
         SupersededError: a later plan of this run has published.
         TargetExistsError: mode `error`, and there are files that this run did not publish.
     """
-    present = frozenset(existing)
+    names = frozenset(existing)
+    present = frozenset(filter(is_data_file, names))
     entry, put = _entry_for(staged, mode, publisher, suffix)
     before = record.of(publisher)
     publisher.check_order(f"sink {target}", max((each.generation for each in before), default=0))
@@ -165,7 +185,45 @@ def plan_publication(
     goes = (name for name in present if not keeps_others or name in mine or partition_of(name) in replaced)
     drop = frozenset(goes) - {name for _, name in put}
     replaces = tuple(other.identity for other in record.entries if other not in others and other not in before)
-    return PublicationPlan(entry, CommitRecord((*others, entry)), put, drop, keeps_others, replaces=replaces)
+    gone = find_foreign(names, drop, record)
+    return PublicationPlan(
+        entry, CommitRecord((*others, entry)), put, drop, keeps_others, replaces=replaces, foreign=gone
+    )
+
+
+def find_foreign(names: Collection[str], replaced: Iterable[str], record: CommitRecord) -> Foreign:
+    """What is replaced in a target besides what was published to it.
+
+    Args:
+        names: of all files in the target.
+        replaced: of those that are to go.
+        record: of the target.
+    """
+    ours = {file.name for entry in record.entries for file in entry.files}
+    files = sorted(set(replaced) - ours)
+    targets = sorted({folder for name in names if (folder := _target_of(name)) is not None})
+    return Foreign(tuple(files), tuple(each for each in targets if any(name.startswith(f"{each}/") for name in files)))
+
+
+def refuse_foreign(target: str, foreign: Foreign) -> None:
+    """Before an overwrite.
+
+    Raises:
+        TargetExistsError: there is something foreign.
+    """
+    if foreign.files:
+        raise TargetExistsError(
+            f"sink {target}: holds {foreign}, and mode 'overwrite' would replace them. If a template has left out a "
+            "part of the path, correct it and clear plan; else move the files away, or declare "
+            "Files(..., replace_foreign=True)"
+        )
+
+
+def _target_of(name: str) -> str | None:
+    """The folder whose record a file belongs to, if that is no record of the target itself."""
+    parts = PurePosixPath(name).parts
+    depth = next((depth for depth, part in enumerate(parts) if part in (RECORD_NAME, LOG_NAME)), 0)
+    return "/".join(parts[:depth]) or None
 
 
 def partition_of(name: str) -> str:

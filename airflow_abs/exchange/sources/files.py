@@ -53,12 +53,15 @@ class Files:
             and vertex.
         rewritten: what becomes of a file that has another size, or another tag (time, where the storage has no tags),
             than when it was read: an ``"error"``, or ``"skip"``, which goes by its name alone; for incremental sources.
+        replace_foreign: whether an overwrite may replace files that were not published to this folder: such as others
+            have put there, or those of sinks below it; for sinks.
         prune: by column another vertex's column, such as ``{"day": dates.column("d")}``: rows whose value is not among
             those are not read, nor are partition folders of such; for sources.
 
     Raises:
         ValueError: an unknown format, mode, missing or rewritten, an empty path or one that names no place; columns
-            that are no names, or named twice; less than one file; overwrite_partitions without partition_by.
+            that are no names, or named twice; less than one file; overwrite_partitions without partition_by, or
+            replace_foreign without overwrite.
     """
 
     path: str
@@ -72,6 +75,7 @@ class Files:
     files: int | None = None
     incremental: bool = False
     rewritten: Rewritten = "error"
+    replace_foreign: bool = False
     prune: Mapping[str, VertexColumn] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -104,6 +108,11 @@ class Files:
         for what in ("partition_by", "sort_by"):
             object.__setattr__(self, what, column_list(f"Files({self.path!r})", what, getattr(self, what)))
         check_file_count(f"Files({self.path!r})", self.files)
+        if self.replace_foreign and self.mode != "overwrite":
+            raise ValueError(
+                f"Files({self.path!r}): replace_foreign is for mode 'overwrite', and this is {self.mode!r}; leave it "
+                "out"
+            )
         if self.mode == "overwrite_partitions" and not self.partition_by:
             raise ValueError(
                 f"Files({self.path!r}): mode='overwrite_partitions' replaces partitions, and there are none; give "
@@ -158,6 +167,7 @@ class Files:
             "files": self.files,
             "incremental": self.incremental,
             "rewritten": self.rewritten,
+            "replace_foreign": self.replace_foreign,
             "prune": {column: asdict(values) for column, values in self.prune.items()},
         }
 

@@ -83,7 +83,9 @@ def publish_sink(
         return publish_staged(sink.table, staged, publisher=publisher, access=access)
     if sink.files is None:
         raise ValueError(f"sink of {sink.vertex}: the plan has no folder and no table for it")
-    return asdict(publish(access.open_path(sink.files.path), staged, mode=sink.files.mode, publisher=publisher))
+    target, files = access.open_path(sink.files.path), sink.files
+    done = publish(target, staged, mode=files.mode, publisher=publisher, replace_foreign=files.replace_foreign)
+    return asdict(done)
 
 
 def publish_staged(

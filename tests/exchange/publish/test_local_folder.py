@@ -103,7 +103,7 @@ def test_overwrite_removes_a_link_and_not_what_is_behind_it(tmp_path: Path) -> N
     write_atomic(tmp_path / "disk" / "old.parquet", b"old")
     target.mkdir(parents=True)
     (target / "hour=1").symlink_to(tmp_path / "disk")
-    publish(target, stage(tmp_path, ["a"]), mode="overwrite", publisher=Publisher("run"))
+    publish(target, stage(tmp_path, ["a"]), mode="overwrite", publisher=Publisher("run"), replace_foreign=True)
     assert not (target / "hour=1").is_symlink()
     assert (tmp_path / "disk" / "old.parquet").read_bytes() == b"old"
 
@@ -112,7 +112,7 @@ def test_the_mode_bits_of_the_target_stay(tmp_path: Path) -> None:
     target = tmp_path / "mart" / "t"
     target.mkdir(parents=True)
     target.chmod(0o2770)
-    publish(target, stage(tmp_path, ["a"]), mode="overwrite", publisher=Publisher("run"))
+    publish(target, stage(tmp_path, ["a"]), mode="overwrite", publisher=Publisher("run"), replace_foreign=True)
     assert target.stat().st_mode & 0o7777 == 0o2770
 
 

@@ -89,7 +89,7 @@ def test_a_repeated_publication_that_fails_deletes_nothing(root: ExchangePath) -
     """One of its published files is gone and the exchange was released; somebody else has added files since."""
     target, staged = root / "mart" / "t", stage(root, ["a", "b"])
     write_atomic(target / "ours.parquet", b"before us")
-    publish(target, staged, mode="overwrite", publisher=Publisher("run"))
+    publish(target, staged, mode="overwrite", publisher=Publisher("run"), replace_foreign=True)
     record = read_commit(target)
     assert record is not None
     write_atomic(target / "ours.parquet", b"somebody else's")
@@ -97,7 +97,7 @@ def test_a_repeated_publication_that_fails_deletes_nothing(root: ExchangePath) -
         lost.fs.rm_file(lost.path)
     for _ in range(2):
         with pytest.raises(MissingFileError, match="clear the subtask that wrote it"):
-            publish(target, staged, mode="overwrite", publisher=Publisher("run"))
+            publish(target, staged, mode="overwrite", publisher=Publisher("run"), replace_foreign=True)
         assert visible(target) == ["b", "somebody else's"]
 
 
@@ -112,7 +112,14 @@ def test_what_another_run_wrote_since_a_killed_publisher_saw_it_stays(bucket: UP
             raise KilledError(step)
 
     with pytest.raises(KilledError):
-        publish(target, stage(bucket, ["a"]), mode="overwrite", publisher=Publisher("run 1"), on_step=die)
+        publish(
+            target,
+            stage(bucket, ["a"]),
+            mode="overwrite",
+            publisher=Publisher("run 1"),
+            replace_foreign=True,
+            on_step=die,
+        )
     publish(target, stage(bucket, ["b"], attempt=2), mode="append", publisher=Publisher("run 2"))
     assert visible(target) == ["a", "b", "written after the commit"]
 

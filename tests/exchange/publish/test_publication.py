@@ -16,12 +16,19 @@ from airflow_abs.exchange.errors import (
     TargetExistsError,
 )
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish.publication import CommitMode, Publication, publish, read_commit, staged_files
+from airflow_abs.exchange.publish.publication import (
+    CommitMode,
+    Publication,
+    check_overwritten,
+    publish,
+    read_commit,
+    staged_files,
+)
 from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, ResultManifest
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_bytes, write_atomic
-from tests.exchange.publish.commits import leftovers, stage, visible
+from tests.exchange.publish.commits import KilledError, leftovers, stage, visible
 
 
 def test_a_new_target_holds_the_files_with_names_of_this_run(root: ExchangePath, target: ExchangePath) -> None:
@@ -92,10 +99,52 @@ def test_what_was_published_for_a_vertex_is_the_runs_own_whatever_it_is_called(
 def test_overwrite_leaves_nothing_of_before(root: ExchangePath, target: ExchangePath) -> None:
     write_atomic(target / "hour=1" / "foreign.parquet", b"old")
     publish(target, stage(root, ["a"]), mode="append", publisher=Publisher("run 1"))
-    second = publish(target, stage(root, ["b"], attempt=2), mode="overwrite", publisher=Publisher("run 2"))
+    staged = stage(root, ["b"], attempt=2)
+    second = publish(target, staged, mode="overwrite", publisher=Publisher("run 2"), replace_foreign=True)
     assert visible(target) == ["b"]
-    assert second.replaced == ("run 1",)
-    assert publish(target, stage(root, ["b"], attempt=2), mode="overwrite", publisher=Publisher("run 2")).replaced == ()
+    assert (second.replaced, second.foreign_files, second.foreign_targets) == (("run 1",), 1, 0)
+    again = publish(target, staged, mode="overwrite", publisher=Publisher("run 2"))
+    assert (again.replaced, again.foreign_files) == ((), 0)
+
+
+def test_an_overwrite_of_the_folder_above_other_targets_is_refused(root: ExchangePath, target: ExchangePath) -> None:
+    for day in (1, 2):
+        staged = stage(root, [f"day {day}"], attempt=day)
+        publish(target / f"2026-01-0{day}", staged, mode="overwrite", publisher=Publisher("run"))
+    write_atomic(target / "2026-01-01" / "by-hand.csv", b"mine")
+    (empty,) = stage(root, ["empty day"], attempt=3)
+    told = (
+        f"sink {locate(target)}: holds 3 files that no publication to it knows (such as '2026-01-01/by-hand.csv'), "
+        "published also to 2 folders in it ('2026-01-01'), and mode 'overwrite' would replace them. If a template has "
+        "left out a part of the path, correct it and clear plan; else move the files away, or declare "
+        "Files(..., replace_foreign=True)"
+    )
+    for refused in (
+        lambda: publish(target, [empty], mode="overwrite", publisher=Publisher("other")),
+        lambda: check_overwritten(target),
+    ):
+        with pytest.raises(TargetExistsError) as caught:
+            refused()
+        assert str(caught.value) == told
+        assert not caught.value.restartable
+    assert visible(target) == ["day 1", "day 2", "mine"]
+    done = publish(target, [empty], mode="overwrite", publisher=Publisher("other"), replace_foreign=True)
+    assert (done.foreign_files, done.foreign_targets) == (3, 2)
+    assert visible(target) == ["empty day"]
+    check_overwritten(target)
+    check_overwritten(target / "nothing")
+    publish(target, stage(root, ["next"], attempt=4), mode="overwrite", publisher=Publisher("next"))
+    assert visible(target) == ["next"]
+
+
+def test_what_is_put_but_not_published_yet_is_not_foreign(root: ExchangePath, target: ExchangePath) -> None:
+    def die(step: str) -> None:
+        if step.endswith(" placed"):
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        publish(target, stage(root, ["a"]), mode="overwrite", publisher=Publisher("run"), on_step=die)
+    check_overwritten(target)
 
 
 def test_append_keeps_what_others_wrote(root: ExchangePath, target: ExchangePath) -> None:

@@ -34,6 +34,7 @@ def test_at_every_step_there_is_one_output(
         stage(root, ["c"], attempt=2),
         mode=mode,
         publisher=Publisher("second"),
+        replace_foreign=True,
         on_step=lambda _: seen.append(read(target)),
     )
     before = ["a", "b", "theirs"]

@@ -59,7 +59,7 @@ class StoreCommit:
         self._publisher = publisher
         self._on_step = on_step
 
-    def publish(self, staged: list[StagedFile], mode: CommitMode) -> PublicationPlan:
+    def publish(self, staged: list[StagedFile], mode: CommitMode, *, replace_foreign: bool = True) -> PublicationPlan:
         """Publish; see `airflow_abs.exchange.publish.publication.publish`."""
         try:
             with StoreLock(
