@@ -52,7 +52,7 @@ def decide(
     producers = dict.fromkeys(entry.region for entry in plan.region(region).inputs)
     reports = {producer: read(producer) for producer in producers}
     for producer in producers:
-        check_region(records, producer, is_commit=False)
+        check_region(records, producer)
     ready = ready_since(reports, time.time())
     with decide_span(folder, region) as span:
         sources = SourceInference(records, table_access(), table_kinds)

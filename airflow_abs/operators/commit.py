@@ -33,7 +33,7 @@ class CommitOperator(JobTask):
         self._published: dict[str, Any] = {}
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from airflow_abs.exchange.publish.published_rows import remember_rows
+        from airflow_abs.exchange.publish.published_rows import remember_rows, rows_before
         from airflow_abs.exchange.records.run_records import RunRecords
         from airflow_abs.exchange.results.audit import check_region
         from airflow_abs.exchange.results.outdated import check_current
@@ -44,7 +44,7 @@ class CommitOperator(JobTask):
         folder = self.folder(context)
         records = RunRecords(folder)
         check_current(records, self.region)
-        verdicts = check_region(records, self.region, is_commit=True)
+        verdicts = check_region(records, self.region, partial(rows_before, folder))
         endpoint = lambda: self.spark_hook(context).get_endpoint()  # noqa: E731
         access = table_access(partial(open_session_catalog, endpoint))
         published: dict[str, Any] = {**publish_region(folder, records.plan, self.region, access, self.table_kinds)}

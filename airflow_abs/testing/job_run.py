@@ -15,7 +15,7 @@ from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish.published_rows import remember_rows
+from airflow_abs.exchange.publish.published_rows import remember_rows, rows_before
 from airflow_abs.exchange.records.deciding import decide_and_store
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, read_manifests
@@ -88,7 +88,7 @@ class JobRun:
         producers = {entry.region for entry in self.plan.region(region).inputs}
         records = RunRecords(self.folder)
         for name in sorted(producers):
-            check_region(records, name, is_commit=False)
+            check_region(records, name)
         reports = {name: self.reports[name] for name in sorted(producers)}
         tables = [source.table for each in self.plan.regions for source in each.sources if source.table is not None]
         kinds = {table.declared["kind"] for table in tables}  # planned in this process, of what the job declares
@@ -145,7 +145,7 @@ class JobRun:
         records = RunRecords(self.folder)
         for region in self.plan.regions:
             check_current(records, region.name)
-            verdicts = check_region(records, region.name, is_commit=True)
+            verdicts = check_region(records, region.name, partial(rows_before, records.folder))
             self.publish(region.name)
             remember_rows(self.folder, verdicts)
             self.verdicts += verdicts

@@ -7,30 +7,30 @@ It is looked at where all counts are known for the first time: by `commit`, befo
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.expect.verdicts import Tally, Verdict, add_up
 from airflow_abs.exchange.errors import DamagedFileError, ExpectationError
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.publish.published_rows import rows_before
 from airflow_abs.exchange.records.manifest import Manifest, ResultManifest
 from airflow_abs.exchange.records.plan import PlannedRegion
 from airflow_abs.exchange.records.run_records import RunRecords
 
 log = logging.getLogger(__name__)
 
+RowsBefore = Callable[[str], int | None]
+"""From a vertex to the rows of the run that was published last; None if there is none."""
+
 
 def find_verdicts(
-    folder: JobFolder, region: PlannedRegion, manifests: Iterable[Manifest], *, row_counts: bool
+    region: PlannedRegion, manifests: Iterable[Manifest], rows_before: RowsBefore | None
 ) -> list[Verdict]:
     """What came of the region's expectations, in the order of their declaration, over these of its subtasks.
 
     Args:
-        folder: of the job.
         region: as planned.
         manifests: of its subtasks; row counts say nothing before all are there.
-        row_counts: whether to compare those, too.
+        rows_before: to compare row counts with, too.
 
     Raises:
         DamagedFileError: a manifest has rows, and no count of an expectation.
@@ -44,18 +44,18 @@ def find_verdicts(
             if not expectation.is_row_count:
                 tallies = [_tally(manifest, result, expectation) for manifest, result in results]
                 found.append(Verdict(step.vertex, expectation, rows, add_up(tallies)))
-            elif row_counts:
-                found.append(Verdict(step.vertex, expectation, rows, rows_before=rows_before(folder, step.vertex)))
+            elif rows_before is not None:
+                found.append(Verdict(step.vertex, expectation, rows, rows_before=rows_before(step.vertex)))
     return found
 
 
-def check_region(records: RunRecords, name: str, *, is_commit: bool) -> list[Verdict]:
+def check_region(records: RunRecords, name: str, rows_before: RowsBefore | None = None) -> list[Verdict]:
     """The verdicts on a region all of whose subtasks have committed; they are logged.
 
     Args:
         records: of the run.
         name: of the region.
-        is_commit: whether what it has is about to be published; only then row counts are compared.
+        rows_before: of those who are about to publish what it has; only they compare row counts.
 
     Raises:
         ExpectationError: one is not met, and its `on_failure` is ``fail``.
@@ -64,7 +64,7 @@ def check_region(records: RunRecords, name: str, *, is_commit: bool) -> list[Ver
     region = records.plan.region(name)
     if not any(step.expectations for step in region.steps):
         return []
-    verdicts = find_verdicts(records.folder, region, records.manifests(name), row_counts=is_commit)
+    verdicts = find_verdicts(region, records.manifests(name), rows_before)
     for verdict in verdicts:
         log.log(logging.INFO if verdict.holds else logging.WARNING, "%s", verdict)
     if stopping := [verdict for verdict in verdicts if verdict.stops]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from airflow_abs.core.decide.region_decision import SubtaskAssignment
 from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.published_rows import rows_before
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifest
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, read_plan
@@ -134,7 +136,7 @@ def _read_verdicts(
     if not manifests:
         return ()
     try:
-        return tuple(find_verdicts(folder, planned, manifests, row_counts=is_done))
+        return tuple(find_verdicts(planned, manifests, partial(rows_before, folder) if is_done else None))
     except ExchangeError as error:
         problems.append(str(error))
         return ()
