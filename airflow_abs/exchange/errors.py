@@ -11,6 +11,7 @@
     |-- CheckpointHeldError           another query runs on a stream's checkpoint
     |-- CheckpointMisfitError         a stream was changed so that it cannot go on from its checkpoint
     |-- LeaseLostError                another process supervises this stream's query now
+    |-- PlanMismatchError             the DAG file has changed since the run was planned
     |-- OutdatedInputError            rows were made of what does not count any more: they are not published
     |-- ExpectationError              rows are not as the author expects: nothing that rests on them is published
     `-- CommitError                   a sink was not published; what was there before is untouched
@@ -94,6 +95,10 @@ class CheckpointMisfitError(ExchangeError):
 
 class LeaseLostError(ExchangeError):
     """Another process of the same task supervises the query of a stream now."""
+
+
+class PlanMismatchError(ExchangeError):
+    """The run was planned from other declarations than those in the DAG file now."""
 
 
 class OutdatedInputError(ExchangeError):

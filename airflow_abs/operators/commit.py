@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,23 @@ class CommitOperator(JobTask):
     Args:
         region: name of the region.
         table_kinds: of the tables that the job publishes to, see `airflow_abs.tables.kinds`.
+        declarations: as in `JobPlan.check_declared`.
     """
 
     ui_color = "#fce8e6"
 
-    def __init__(self, *, region: str, table_kinds: Collection[str] = (), **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        region: str,
+        table_kinds: Collection[str] = (),
+        declarations: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**{"task_display_name": f"commit {region}", "doc_md": _describe(region), **kwargs})
         self.region = region
         self.table_kinds = tuple(table_kinds)
+        self.declarations = dict(declarations or {})
         self._published: dict[str, Any] = {}
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -43,6 +52,7 @@ class CommitOperator(JobTask):
 
         folder = self.folder(context)
         records = RunRecords(folder)
+        records.plan.check_declared(self.region, self.declarations)
         check_current(records, self.region)
         verdicts = check_region(records, self.region, partial(rows_before, folder))
         endpoint = lambda: self.spark_hook(context).get_endpoint()  # noqa: E731

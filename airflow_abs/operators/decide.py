@@ -23,6 +23,7 @@ class DecideOperator(JobTask):
         reports: the same of all regions before it, near and far: on a day that is fused it may read from further up.
         admission: what bounds how many of its subtasks run at once.
         table_kinds: of the tables that the job reads, see `airflow_abs.tables.kinds`.
+        declarations: as in `JobPlan.check_declared`.
     """
 
     ui_color = "#fef7e0"
@@ -35,6 +36,7 @@ class DecideOperator(JobTask):
         reports: Mapping[str, str] | None = None,
         admission: Admission = Admission.BOUND,
         table_kinds: Collection[str] = (),
+        declarations: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"task_display_name": f"decide {region}", "doc_md": _describe(region, producers), **kwargs})
@@ -42,6 +44,7 @@ class DecideOperator(JobTask):
         self.reports = reports if reports is not None else producers
         self.admission = admission
         self.table_kinds = tuple(table_kinds)
+        self.declarations = dict(declarations or {})
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         from airflow_abs.exchange.records.run_records import RunRecords
@@ -50,7 +53,9 @@ class DecideOperator(JobTask):
         def read(region: str) -> list[dict[str, Any]]:
             return pull_reports(context, self.reports[region])
 
-        return decide(RunRecords(self.folder(context)), self.region, read, self.admission, self.table_kinds)
+        records = RunRecords(self.folder(context))
+        records.plan.check_declared(self.region, self.declarations)
+        return decide(records, self.region, read, self.admission, self.table_kinds)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
         """A trigger ends a decision itself; a worker is woken only to raise what went wrong."""

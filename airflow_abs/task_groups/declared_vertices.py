@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph
-from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex, digest_declaration
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.task_groups.task_arguments import OF_SINKS
 
@@ -27,7 +27,7 @@ def declare_vertices(
         JobGraphError: two vertices of a region, which is one Spark session, have different settings.
     """
     tasks = _number_tasks(declared)
-    return [
+    records = [
         replace(
             vertex.to_declared(),
             options=replace(vertex.options, spark_conf=_merge_conf(graph, declared, vertex, spark_conf)),
@@ -36,6 +36,7 @@ def declare_vertices(
         )
         for vertex in (declared[each.name] for each in graph.vertices)
     ]
+    return [replace(record, declaration=digest_declaration(record, graph.edges)) for record in records]
 
 
 def _merge_conf(

@@ -66,7 +66,13 @@ def render_job(
     _check_incremental(graph, by_name)
     vertices = declare_vertices(graph, by_name, spark_conf or {})
     check_kept_inside(graph, find_declared_demands(vertices))
-    rendering = _Rendering(graph, TaskArguments(group, settings, by_name, restart_strategy), conn_id, server)
+    rendering = _Rendering(
+        graph,
+        TaskArguments(group, settings, by_name, restart_strategy),
+        conn_id,
+        server,
+        {each.name: each.declaration for each in vertices},
+    )
     rendering.add_plan(vertices, {**settings.options(), "py_files": py_file_paths(group, py_files)})
     check_overlaps(rendering.plan.reads_and_writes(), rendering.plan.jobs_besides())
     for region in graph.regions:
@@ -152,6 +158,7 @@ class _Rendering:
     arguments: TaskArguments
     conn_id: str
     server: Ephemeral | None
+    declarations: Mapping[str, str]
     plan: Any = None
     decide: dict[str, Any] = field(default_factory=dict)
     run: dict[str, Any] = field(default_factory=dict)
@@ -202,6 +209,7 @@ class _Rendering:
                 reports={other.name: self.run[other.name].task_id for other in self.graph.regions_before(region)},
                 admission=self.arguments.admission(arguments),
                 table_kinds=self.arguments.table_kinds("source"),
+                declarations=self._declarations_up_to(region),
                 **self.unmapped,
             )
             if self.settings.start_from_trigger:
@@ -254,6 +262,11 @@ class _Rendering:
         release = ReleaseOperator(task_id="release", task_ids=task_ids, server=self.server, **self.unmapped)
         self.others >> release.as_teardown()
 
+    def _declarations_up_to(self, region: Region) -> dict[str, str]:
+        """Of its vertices, and of all before them."""
+        regions = [*self.graph.regions_before(region), region]
+        return {name: self.declarations[name] for each in regions for name in each.vertices}
+
     def _add_commit(self, region: Region, run: Any) -> None:
         """If the region has a sink, or expectations. Assets that an author names belong to what is published, not to a
         subtask."""
@@ -264,6 +277,7 @@ class _Rendering:
             "outlets": outlets,
             "inlets": inlets,
             "table_kinds": self.arguments.table_kinds("sink"),
+            "declarations": self._declarations_up_to(region),
             **self.unmapped,
         }
         commit = CommitOperator(task_id="commit", region=region.name, **arguments)

@@ -47,6 +47,7 @@ def decide_from_trigger(decide: Any) -> None:
             "job": decide.job,
             "region": decide.region,
             "table_kinds": list(decide.table_kinds),
+            "declarations": decide.declarations,
         },
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,15 +23,24 @@ class DecideTrigger(BaseTrigger):
 
     Args:
         exchange: templated; Airflow renders it before `run`.
-        table_kinds: as in `DecideOperator`.
+        table_kinds, declarations: as in `DecideOperator`.
     """
 
-    def __init__(self, *, exchange: str, job: str, region: str, table_kinds: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        exchange: str,
+        job: str,
+        region: str,
+        table_kinds: Sequence[str] = (),
+        declarations: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.exchange = exchange
         self.job = job
         self.region = region
         self.table_kinds = table_kinds
+        self.declarations = dict(declarations or {})
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         values = {
@@ -39,6 +48,7 @@ class DecideTrigger(BaseTrigger):
             "job": self.job,
             "region": self.region,
             "table_kinds": list(self.table_kinds),
+            "declarations": self.declarations,
         }
         return f"{type(self).__module__}.{type(self).__qualname__}", values
 
@@ -58,4 +68,5 @@ class DecideTrigger(BaseTrigger):
         from airflow_abs.exchange.records.run_records import RunRecords
 
         records = RunRecords(JobFolder(open_path(self.exchange), dag_id, run_id, self.job))
+        records.plan.check_declared(self.region, self.declarations)
         return decide(records, self.region, partial(read_reports, records), Admission.BOUND, self.table_kinds)

@@ -38,8 +38,11 @@ def test_both_tasks_start_in_the_triggerer_also_after_serialisation() -> None:
     decide = DagSerialization.from_dict(stored).get_task("revenue.orders.decide")
     assert decide.start_from_trigger is True
     assert decide.start_trigger_args.trigger_cls == f"{DecideTrigger.__module__}.{DecideTrigger.__name__}"
+    stored_values = decide.start_trigger_args.trigger_kwargs["__var"]  # as Airflow stores a dict
     values = {"exchange": "/x/{{ ds }}", "job": "revenue", "region": "orders", "table_kinds": []}
-    assert decide.start_trigger_args.trigger_kwargs["__var"] == values  # as Airflow stores a dict
+    assert {name: stored_values[name] for name in values} == values
+    values["declarations"] = stored_values["declarations"]["__var"]
+    assert list(values["declarations"]) == ["orders"]
     assert DecideTrigger(**values).serialize()[1] == values
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -9,7 +10,7 @@ from typing import Any
 
 from airflow_abs.core.durability.demands import DeclaredDemands
 from airflow_abs.core.expect.expectations import Expectation
-from airflow_abs.core.graph.job_graph import JobVertex
+from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.settings import VertexOptions
 
 
@@ -28,6 +29,7 @@ class DeclaredVertex:
         options: how it runs; `spark_conf` includes the job's.
         is_awaited: another task of the DAG, or another vertex by ``>>``, comes after it.
         task: a number; vertices that have the same one also have the same Airflow arguments, and may share a task.
+        declaration: what `digest_declaration` gives for it in the DAG file; empty in older plans.
     """
 
     name: str
@@ -39,6 +41,7 @@ class DeclaredVertex:
     options: VertexOptions = field(default_factory=VertexOptions)
     is_awaited: bool = False
     task: int = 0
+    declaration: str = ""
 
     def to_vertex(self) -> JobVertex:
         """The vertex of the graph."""
@@ -70,6 +73,34 @@ class DeclaredVertex:
     def as_recorded(self) -> DeclaredVertex:
         """For `plan.json`: an argument that Airflow rendered to no JSON value is its text."""
         return replace(self, transform_kwargs=json.loads(json.dumps(self.transform_kwargs, default=str)))
+
+
+_OF_NO_ROWS = ("parallelism", "max_parallelism")
+"""Options that change how a vertex runs, and never what it makes."""
+
+
+def digest_declaration(vertex: DeclaredVertex, edges: Iterable[JobEdge]) -> str:
+    """Hex digits that are the same as long as a DAG file says the same of a vertex' rows and where they go.
+
+    Args:
+        vertex: its templates not rendered.
+        edges: all of the job.
+    """
+    inputs = [
+        (edge.producer, edge.input_name, edge.partitioning.value, edge.keys, edge.prunes)
+        for edge in edges
+        if edge.consumer == vertex.name
+    ]
+    options = {name: value for name, value in asdict(vertex.options).items() if name not in _OF_NO_ROWS}
+    says = [vertex.source, vertex.sink, vertex.sql, vertex.transform_kwargs, options, inputs]
+    text = json.dumps([*says, [asdict(each) for each in vertex.expectations]], sort_keys=True, default=_lasting_text)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _lasting_text(value: Any) -> str:
+    """The same in every process."""
+    text = str(value)
+    return type(value).__qualname__ if " at 0x" in text or isinstance(value, (set, frozenset)) else text
 
 
 def find_declared_demands(vertices: Iterable[DeclaredVertex], unrepeatable: Collection[str] = ()) -> DeclaredDemands:

@@ -19,7 +19,7 @@ from airflow_abs.core.durability.strange_day import UsualBytes
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
-from airflow_abs.exchange.errors import StoredFileError
+from airflow_abs.exchange.errors import PlanMismatchError, StoredFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.target_table import TargetTable
@@ -207,7 +207,45 @@ class JobPlan:
         return Publisher(identity, self.generation, run, (vertex, *self.former_sinks))
 
     def region(self, name: str) -> PlannedRegion:
-        return next(region for region in self.regions if region.name == name)
+        """By name.
+
+        Raises:
+            PlanMismatchError: there is none, so the DAG file has changed.
+        """
+        for region in self.regions:
+            if region.name == name:
+                return region
+        raise PlanMismatchError(
+            f"{name}: the DAG file declares it, and the plan of this run knows only "
+            f"{', '.join(region.name for region in self.regions)}; the file has changed since. Clear plan as well, and "
+            "everything after it"
+        )
+
+    def check_declared(self, region: str, declarations: Mapping[str, str]) -> None:
+        """What a region makes is what the DAG file says now.
+
+        Args:
+            region: whose rows are about to be made or published.
+            declarations: of its vertices and all before them, see `digest_declaration`.
+
+        Raises:
+            PlanMismatchError: names the vertices that have changed, or came.
+        """
+        planned = {vertex.name: vertex.declaration for vertex in self.vertices if vertex.declaration}
+        if not planned:  # only older plans
+            return
+        changed = [
+            f"{name} is new" if name not in planned else f"{name} is declared otherwise"
+            for name, declaration in declarations.items()
+            if planned.get(name) != declaration
+        ]
+        if changed:
+            raise PlanMismatchError(
+                f"{region}: the DAG file has changed since this run was planned: {', '.join(changed)}; expected the "
+                "declarations that the plan was made of. Nothing was published. Clear plan as well, and everything "
+                "after it. If nobody changed the file, it computes a value anew each time it is parsed, such as "
+                "today's date: write a template instead, such as {{ ds }}"
+            )
 
     def declared_regions(self, name: str) -> tuple[str, ...]:
         """The declared regions that run as this one today; it is the last of them."""

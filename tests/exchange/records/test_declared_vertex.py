@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -10,7 +11,7 @@ from airflow_abs.core.durability.demands import DeclaredDemands
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobVertex
 from airflow_abs.core.settings import VertexOptions
-from airflow_abs.exchange.records.declared_vertex import DeclaredVertex, find_declared_demands
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex, digest_declaration, find_declared_demands
 
 TOTALS = DeclaredVertex(
     name="totals",
@@ -47,3 +48,19 @@ def test_the_graph_and_the_demands_of_edges_come_from_the_record() -> None:
     assert find_declared_demands([TOTALS, shaky], ["random"]) == DeclaredDemands(
         nondeterministic={"shaky", "random"}, ordered={"totals"}, joins={"totals"}
     )
+
+
+def test_the_digest_of_a_declaration_is_the_same_in_every_process_whatever_an_argument_is() -> None:
+    def digest(value: Any) -> str:
+        return digest_declaration(DeclaredVertex("orders", transform_kwargs={"value": value}), [])
+
+    assert digest(object()) == digest(object())
+    assert digest({"a", "b"}) == digest({"b", "c"})
+    assert digest(date(2026, 1, 2)) != digest(date(2026, 1, 3))
+
+
+def test_the_digest_of_a_declaration_follows_what_makes_rows_and_nothing_else() -> None:
+    same = replace(TOTALS, task=3, is_awaited=False, options=replace(TOTALS.options, parallelism=5))
+    assert digest_declaration(same, []) == digest_declaration(TOTALS, [])
+    for other in (replace(TOTALS, sql="SELECT 1"), replace(TOTALS, options=replace(TOTALS.options, join="left"))):
+        assert digest_declaration(other, []) != digest_declaration(TOTALS, [])
