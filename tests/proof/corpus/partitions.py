@@ -112,5 +112,5 @@ unsafe("total_of_keyed_partitions", lambda o: o.repartition(3, "customer").mapIn
 unsafe("total_of_numbered_partitions", lambda o: o.repartitionById(2, F.col("qty") % 2).mapInPandas(total, TOTAL), NUMBER, o=ORDERS)  # fmt: skip
 unsafe("total_of_ranges", lambda o: o.repartitionByRange(2, "id").mapInPandas(total, TOTAL).select(F.lit(1).alias("one")), "ranges of all rows", o=ORDERS)  # fmt: skip
 unsafe("total_behind_order", lambda o: o.orderBy("id").mapInPandas(total, TOTAL), "a sort of all rows", o=ORDERS)
-unsafe("barrier_of_partitions", lambda o: o.select("id").coalesce(1).mapInPandas(total, TOTAL, barrier=True), "tasks of all rows talk with each other", o=ORDERS)  # fmt: skip
+unsafe("barrier_of_partitions", lambda o: o.select("id").repartition(1).mapInPandas(total, TOTAL, barrier=True), "tasks of all rows talk with each other", o=ORDERS)  # fmt: skip
 unsafe("counted_table_of_one_partition", lambda o: rows_of_table(o.coalesce(1)), ALL, o=ANYWHERE)
