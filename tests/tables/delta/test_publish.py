@@ -41,6 +41,8 @@ def test_a_run_is_one_version_and_a_repetition_none(table: Path, tmp_path: Path)
         "bytes": sum(file.bytes for file in staged),
         "changed": True,
         "replaced": (),
+        "foreign_files": 0,
+        "foreign_targets": 0,
         "version": 1,
     }
     again = publish(target_of(table), staged, "monday")

@@ -42,6 +42,8 @@ def test_a_run_is_one_snapshot_and_a_repetition_none(catalog: Any, properties: d
         "bytes": sum(file.bytes for file in staged),
         "changed": True,
         "replaced": (),
+        "foreign_files": 0,
+        "foreign_targets": 0,
         "snapshot": table.current_snapshot().snapshot_id,
     }
     again = publish(properties, target_of(table), staged, "monday")
