@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_abs import __version__
-from airflow_abs.settings import DEFAULTS, DESCRIPTIONS, SECTION
+from airflow_abs.core.settings import SECTION, section_settings
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -25,16 +25,16 @@ def get_provider_info() -> dict[str, Any]:
         "extra-links": ["airflow_abs.execution.links.AdaptivePlanLink"],
         "config": {
             SECTION: {
-                "description": "Adaptive Spark jobs; every option is the default of an argument of AdaptiveSparkJob.",
+                "description": "Adaptive Spark jobs; options are the defaults of jobs.",
                 "options": {
                     name: {
-                        "description": DESCRIPTIONS[name],
+                        "description": setting.sentence,
                         "version_added": "0.1.0",
                         "type": "string",
                         "example": None,
-                        "default": default,
+                        "default": setting.default,
                     }
-                    for name, default in DEFAULTS.items()
+                    for name, setting in section_settings().items()
                 },
             }
         },

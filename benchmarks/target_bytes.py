@@ -81,7 +81,7 @@ def plan(endpoint: Any, folder: Path) -> JobRun:
 
 def measure(job: JobRun, server: psutil.Process, target: int, attempt: int) -> dict[str, int | float]:
     """Run the vertex once with this target."""
-    job.plan = dataclasses.replace(job.plan, options={**job.plan.options, "target_bytes": target})
+    job.plan = dataclasses.replace(job.plan, options=dataclasses.replace(job.plan.options, target_bytes=target))
     cpu, started = sum(server.cpu_times()[:2]), time.monotonic()
     asyncio.run(job.run_region("totals", attempt=attempt))
     return {

@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -67,7 +68,7 @@ def run() -> list[dict[str, int | float | str]]:
 
 
 def record(root: Path) -> RecordedRun:
-    options = {**OPTIONS, "max_parallelism": SUBTASKS}
+    options = replace(OPTIONS, max_parallelism=SUBTASKS)
     made = RecordedRun(
         JobFolder(root, "dag", "run", "job"), [MadeRegion("orders", [1000] * SUBTASKS)], lambda *_: 1, options
     )

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
-from airflow_abs.core.settings import VertexOptions
+from airflow_abs.core.settings import JobSettings, VertexOptions
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
@@ -26,18 +26,14 @@ from airflow_abs.tables.source import Given
 from airflow_abs.testing import job_run
 from tests.replayed import assert_replayed
 
-OPTIONS: Mapping[str, Any] = {
-    "target_bytes": 64 * 1024 * 1024,
-    "min_parallelism": 1,
-    "max_parallelism": 32,
-    "default_source_parallelism": None,
-    "strategy": "balanced",
-    "durability": "always",
-    "failures_per_run": 0.05,
-    "failures_per_day": 1.0,
-    "local_bytes": None,
-    "slots": 64,  # more than any fan-out here: no waves to fill, and inputs keep their Spark partitions
-}
+OPTIONS = JobSettings(
+    target_bytes=64 * 1024 * 1024,
+    max_parallelism=32,
+    durability="always",
+    share_tasks=False,
+    hot_keys=False,
+    slots=64,  # more than any fan-out here: no waves to fill, and inputs keep their Spark partitions
+)
 
 
 def rows(query: str) -> list[tuple[Any, ...]]:
@@ -90,10 +86,12 @@ def plan_run(
     vertices: Iterable[JobVertex],
     edges: Iterable[JobEdge],
     programs: Iterable[VertexProgram],
+    *,
+    run_id: str = "run",
     **options: Any,
 ) -> JobRun:
     """Only the plan task's part."""
-    chosen = {**OPTIONS, **options}
-    graph = build_job_graph(list(vertices), edges, chosen["max_parallelism"])
-    folder = JobFolder(root, "dag", options.get("run_id", "run"), "job")
+    chosen = replace(OPTIONS, **options)
+    graph = build_job_graph(list(vertices), edges, chosen.max_parallelism)
+    folder = JobFolder(root, "dag", run_id, "job")
     return JobRun.planned(endpoint, folder, graph, {program.name: program for program in programs}, chosen)

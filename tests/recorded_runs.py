@@ -10,6 +10,7 @@ from typing import Any
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
 from airflow_abs.exchange.records.manifest import (
@@ -40,14 +41,7 @@ BEGAN = 1_767_225_600.0  # 2026-01-01
 Sizes = Callable[[str, int, int], int]
 """Region, index of a subtask, subpartition: the bytes that it writes there."""
 
-OPTIONS: Mapping[str, Any] = {
-    "target_bytes": 1000,
-    "min_parallelism": 1,
-    "max_parallelism": 16,
-    "default_source_parallelism": None,
-    "strategy": "balanced",
-    "slots": None,
-}
+OPTIONS = JobSettings(target_bytes=1000, max_parallelism=16, durability="always", share_tasks=False, hot_keys=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +63,7 @@ class RecordedRun:
     folder: JobFolder
     regions: Sequence[MadeRegion]
     sizes: Sizes
-    options: Mapping[str, Any] = field(default_factory=lambda: OPTIONS)
+    options: JobSettings = OPTIONS
     slots: int = 2
     seconds: Callable[[str, int], float] = lambda region, index: 1.5 + index / 10
     waited: Callable[[int], float] = lambda index: index / 4
@@ -79,7 +73,7 @@ class RecordedRun:
 
     @property
     def subpartitions(self) -> int:
-        return int(self.options["max_parallelism"])
+        return self.options.max_parallelism
 
     @property
     def plan(self) -> JobPlan:
@@ -245,7 +239,7 @@ def revenue_run(root: Path, run_id: str = "manual__2026-01-03", sizes: Sizes = s
         MadeRegion("enriched", inputs={"orders": Partitioning.HASH, "customers": Partitioning.BROADCAST}),
         MadeRegion("by_region", inputs={"enriched": Partitioning.HASH}, before=("rates",), sink="/mart/revenue"),
     ]
-    run = RecordedRun(JobFolder(root, "daily_revenue", run_id, "revenue"), regions, sizes, {**OPTIONS, **options})
+    run = RecordedRun(JobFolder(root, "daily_revenue", run_id, "revenue"), regions, sizes, replace(OPTIONS, **options))
     run.write_plan()
     return run
 
@@ -259,7 +253,7 @@ def copied_run(root: Path, sizes: Sizes = skewed, **options: Any) -> RecordedRun
         MadeRegion("copy", inputs={"orders": Partitioning.RESCALE}),
         MadeRegion("noted", inputs={"notes": Partitioning.HASH, "copy": Partitioning.RESCALE}, sink="/mart/noted"),
     ]
-    run = RecordedRun(JobFolder(root, "copies", "run", "job"), regions, sizes, {**OPTIONS, **options})
+    run = RecordedRun(JobFolder(root, "copies", "run", "job"), regions, sizes, replace(OPTIONS, **options))
     run.write_plan()
     return run
 
@@ -276,7 +270,7 @@ def wide_run(folder: JobFolder, subtasks: int) -> RecordedRun:
         ),
         MadeRegion("by_region", inputs={"enriched": Partitioning.HASH}, sink="/mart/revenue", parallelism=2),
     ]
-    run = RecordedRun(folder, regions, skewed, {**OPTIONS, "max_parallelism": subtasks})
+    run = RecordedRun(folder, regions, skewed, replace(OPTIONS, max_parallelism=subtasks))
     run.write_plan()
     return run
 
@@ -289,6 +283,6 @@ def chain_run(root: Path, regions: int, subtasks: int) -> RecordedRun:
         for k in range(1, regions)
     ]
     folder = JobFolder(root, "chain", "run", "job")
-    run = RecordedRun(folder, made, skewed, {**OPTIONS, "max_parallelism": subtasks})
+    run = RecordedRun(folder, made, skewed, replace(OPTIONS, max_parallelism=subtasks))
     run.write_plan()
     return run

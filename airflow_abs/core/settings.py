@@ -1,34 +1,464 @@
-"""What an author may set, besides what a vertex does."""
+"""Every setting, once: its type, default and bounds, what it does in a sentence, and where it is set.
+
+Airflow's configuration, the arguments of a job, the reference page, every check and the record in `plan.json` follow
+from the fields of these classes. To add a setting is to add a field.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from math import isfinite
+from typing import Any, Literal
+
+from airflow_abs.core.decide.region_inputs import Strategy
+from airflow_abs.core.errors import InvalidValueError
+
+SECTION = "adaptive_spark"
+"""Of Airflow's configuration."""
+
+Durability = Literal["auto", "always"]
+"""Which edges are written: those for which it pays, or all."""
+
+_TARGET_BYTES = 128 * 2**20
+_MOST_WAVES = 2
+"""Of a fan-out whose target nobody set: the second one evens out what the first did not, a third would only be more
+tasks, each of which costs Airflow a second of CPU or two (docs/how-it-decides.md)."""
+
+_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+
+
+class Where(StrEnum):
+    """Where a setting may be set; the later one takes precedence."""
+
+    SECTION = "section"
+    JOB = "job"
+    JOB_OPTIONS = "JobOptions"
+    VERTEX_OPTIONS = "VertexOptions"
+    EDGE = "edge"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a setting may be, in words; `read` makes it of a value or its text, or raises ValueError."""
+
+    expected: str
+    read: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of one setting besides its name and type. `default` is a text, as Airflow stores it; "" if there is
+    none. `more` is where the documentation says more, below docs."""
+
+    default: str
+    kind: Kind
+    sentence: str
+    where: tuple[Where, ...]
+    more: str | None = None
+
+    def read(self, name: str, value: object) -> Any:
+        """The value, of itself or its text; None for "".
+
+        Raises:
+            InvalidValueError: it is not what is expected.
+        """
+        if value is None or value == "":
+            return None
+        try:
+            return self.kind.read(value)
+        except (ValueError, TypeError, AttributeError):
+            raise InvalidValueError(f"{name} is {value!r}; expected {self.kind.expected}") from None
+
+
+def setting(
+    default: str,
+    kind: Kind,
+    sentence: str,
+    *where: Where,
+    more: str | None = None,
+    empty: Callable[[], Any] = lambda: None,
+) -> Any:
+    """A field for a setting; `empty` makes what it holds where nobody set it."""
+    return field(default_factory=empty, metadata={"setting": Setting(default, kind, sentence, where, more)})
+
+
+def settings_of(kind: type) -> Iterator[tuple[str, Setting]]:
+    """The settings that are fields of a class, by name."""
+    for each in fields(kind):
+        if (found := each.metadata.get("setting")) is not None:
+            yield each.name, found
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or int(str(value)) < 1:
+        raise ValueError
+    return int(str(value))
+
+
+def _number(expected: str, *, at_least: float | None = None, above: float | None = None) -> Kind:
+    def read(value: object) -> float:
+        number = float(str(value))
+        is_low = (at_least is not None and number < at_least) or (above is not None and number <= above)
+        if is_low or not isfinite(number):
+            raise ValueError
+        return number
+
+    return Kind(expected, read)
+
+
+def _one_of(*names: str) -> Kind:
+    def read(value: object) -> object:
+        if value not in names:
+            raise ValueError
+        return value
+
+    return Kind(" or ".join(map(repr, names)), read)
+
+
+def _flag(value: object) -> bool:
+    text = str(value).strip().lower()
+    if text not in ("true", "1", "yes", "on", "t", "false", "0", "no", "off", "f"):
+        raise ValueError
+    return text in ("true", "1", "yes", "on", "t")
+
+
+def _size(value: object) -> int:
+    found = _SIZE.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
+    size = int(float(found[1]) * _UNITS[found[2].lower()]) if found else 0
+    if size < 1:
+        raise ValueError
+    return size
+
+
+def _size_or_auto(value: object) -> int | Literal["auto"]:
+    return "auto" if str(value).strip().lower() == "auto" else _size(value)
+
+
+def _spark_conf(value: Mapping[str, object]) -> dict[str, str]:
+    """Spark's settings are texts; Python's True is its ``true``."""
+    return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
+
+
+def _paths(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not all(isinstance(each, str) for each in value):  # type: ignore[attr-defined]
+        raise ValueError
+    return tuple(value)  # type: ignore[arg-type]
+
+
+STRATEGY = _one_of("balanced", "power_of_two")
+DURABILITY = _one_of("auto", "always")
+COUNT = Kind("an integer of at least 1", _count)
+NUMBER = _number("a number of at least 0", at_least=0)
+SECONDS = _number("a number of seconds")
+SECONDS_FROM_0 = _number("a number of seconds, at least 0", at_least=0)
+SECONDS_ABOVE_0 = _number("a number of seconds above 0", above=0)
+FLAG = Kind("True or False", _flag)
+SIZE = Kind("a size of at least 1 byte, such as 268435456 or '256MB'", _size)
+SIZE_OR_AUTO = Kind("a size of at least 1 byte, such as 268435456 or '256MB', or 'auto'", _size_or_auto)
+TEXT = Kind("a text", str)
+SPARK_CONF = Kind("a dict of Spark's settings, such as {'spark.sql.ansi.enabled': False}", _spark_conf)
+PATHS = Kind("a list of paths, such as ['libs/prices.zip']", _paths)
+
+_OPTION = (Where.SECTION, Where.JOB_OPTIONS)
+_ARGUMENT = (Where.SECTION, Where.JOB)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """Settings that few jobs need, as ``AdaptiveSparkJob(..., options=JobOptions(slots=8))``.
+
+    What is left out is as Airflow's configuration says, and None here. The reference of settings says what each does.
+
+    Raises:
+        InvalidValueError: a setting is not what it may be.
+    """
+
+    min_parallelism: int = setting("1", COUNT, "Fewest subtasks of a vertex.", *_OPTION)
+    default_source_parallelism: int | None = setting(
+        "", COUNT, "Most subtasks of a vertex that reads files; empty: max_parallelism.", *_OPTION
+    )
+    strategy: Strategy = setting(
+        "balanced",
+        STRATEGY,
+        "balanced (any number, ranges of about equal bytes) or power_of_two (Flink 1.15's rule).",
+        *_OPTION,
+    )
+    slots: int | None = setting("", COUNT, "Spark tasks that run at once; empty: what the Spark server says.", *_OPTION)
+    share_tasks: bool = setting(
+        "True",
+        FLAG,
+        "With always: steps that are predicted to read no more than one subtask each run in one task, one after the "
+        "other; every edge is written all the same.",
+        *_OPTION,
+        more="how-it-decides.md#one-task-for-several-steps",
+    )
+    failures_per_run: float = setting(
+        "0.05",
+        NUMBER,
+        "Prior of auto, before runs were seen: stops for data or code in a run of a job; 0.05 is one run in twenty.",
+        *_OPTION,
+    )
+    failures_per_day: float = setting(
+        "1", NUMBER, "Prior of auto, before runs were seen: failures of machines in 24 hours of Spark's work.", *_OPTION
+    )
+    local_bytes: int | str | None = setting(
+        "",
+        SIZE,
+        "Most that auto lets one operation hold in memory and on local disks of the cluster, such as 100GB; empty: "
+        "16 GB for each slot.",
+        *_OPTION,
+    )
+    deferrable: bool = setting(
+        "True",
+        FLAG,
+        "Hand subtasks over to the triggerer when they take longer than defer_after or wait for a slot.",
+        *_OPTION,
+        more="operations.md#pools-and-other-limits",
+    )
+    defer_after: float = setting(
+        "10", SECONDS_FROM_0, "Seconds that a worker awaits a subtask before the triggerer takes it over.", *_OPTION
+    )
+    start_from_trigger: bool = setting(
+        "False",
+        FLAG,
+        "Make decisions and run subtasks in the triggerer, without workers, as many as there are slots instead of "
+        "Airflow's pools.",
+        *_OPTION,
+        more="operations.md#subtasks-without-workers",
+    )
+    resource_timeout: float = setting(
+        "300", SECONDS, "Seconds that a subtask waits for a cluster without any slot; negative: without end.", *_OPTION
+    )
+    resource_stabilization: float = setting(
+        "10",
+        SECONDS_FROM_0,
+        "Seconds that a run waits for the slots that plan saw before it goes on with fewer.",
+        *_OPTION,
+    )
+    stall_after: float = setting(
+        "600",
+        SECONDS_ABOVE_0,
+        "Seconds without any progress on Spark after which the log of a subtask warns, again and again.",
+        *_OPTION,
+    )
+    hot_keys: bool = setting(
+        "True",
+        FLAG,
+        "Look for the key behind a hot subpartition; its value, which may be personal data, is then in the exchange, "
+        "the log and on the page.",
+        *_OPTION,
+        more="seeing-a-run.md#hot-keys",
+    )
+    inference_timeout: float = setting(
+        "30",
+        SECONDS_ABOVE_0,
+        "Seconds that a vertex's tables have to say how much there is to read, when its subtasks are decided.",
+        *_OPTION,
+        more="how-it-decides.md#how-much-a-table-holds",
+    )
+    spark_conf: Mapping[str, Any] = setting(
+        "", SPARK_CONF, "Spark's session settings in plan and in all subtasks.", Where.JOB_OPTIONS, empty=dict
+    )
+    py_files: Sequence[str] = setting(
+        "",
+        PATHS,
+        "Python code that functions of transforms import on Spark: .py, .zip and .whl files by path, if that is "
+        "relative below the DAG file's folder. Every Spark session of a run is sent what plan found there.",
+        Where.JOB_OPTIONS,
+        more="operations.md#python-code-of-transforms",
+        empty=tuple,
+    )
+
+    def __post_init__(self) -> None:
+        _read_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings(JobOptions):
+    """What binds one job: every setting with its value, the default for what is left out.
+
+    `slots` None means as many as the Spark server says it has; `most_waves` None as many as the target asks for.
+
+    Raises:
+        InvalidValueError: a setting is not what it may be, or two contradict each other.
+    """
+
+    target_bytes: int = setting(
+        "auto",
+        SIZE_OR_AUTO,
+        "Bytes that one subtask should read, such as 256MB; auto: 128MB, or up to 1GB where that saves waves.",
+        *_ARGUMENT,
+        more="how-it-decides.md#the-number",
+    )
+    max_parallelism: int = setting(
+        "128",
+        COUNT,
+        "Most subtasks of a vertex, and the number of subpartitions that its inputs are cut into.",
+        *_ARGUMENT,
+    )
+    durability: Durability = setting(
+        "auto",
+        DURABILITY,
+        "auto (an edge is written when that pays, else kept inside Spark) or always (every edge is written).",
+        *_ARGUMENT,
+        more="how-it-decides.md#which-edges-are-written",
+    )
+    local_bytes: int | None = field(default=None, metadata=JobOptions.__dataclass_fields__["local_bytes"].metadata)
+    most_waves: int | None = None
+
+    def __post_init__(self) -> None:
+        _read_fields(self, defaults=True)
+        if self.target_bytes == "auto":  # type: ignore[comparison-overlap]
+            object.__setattr__(self, "target_bytes", _TARGET_BYTES)
+            object.__setattr__(self, "most_waves", _MOST_WAVES)
+        if self.min_parallelism > self.max_parallelism:
+            raise InvalidValueError(
+                f"min_parallelism is {self.min_parallelism}, above max_parallelism {self.max_parallelism}; "
+                "lower the one or raise the other"
+            )
+        if self.start_from_trigger and not self.deferrable:
+            raise InvalidValueError(
+                "start_from_trigger=True and deferrable=False contradict each other: subtasks run in the triggerer, or "
+                "to their end in a worker; drop one of the two"
+            )
+
+    def slot_options(self) -> dict[str, Any]:
+        """The part that says how to wait for a slot; seconds."""
+        return {name: getattr(self, name) for name in ("slots", "resource_timeout", "resource_stabilization")}
+
+    def told(self) -> dict[str, Any]:
+        """What may be shown to anybody; Spark's settings may hold secrets."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _UNTOLD}
+
+
+_UNTOLD = ("spark_conf", "py_files")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSettings:
+    """What one installation of Airflow sets besides the defaults of its jobs."""
+
+    exchange: str | None = setting(
+        "",
+        TEXT,
+        "URI of shared storage for the data between regions; Airflow and Spark must both reach it.",
+        *_ARGUMENT,
+    )
+    embedded_folder: str | None = setting(
+        "",
+        TEXT,
+        "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
+        Where.SECTION,
+    )
+    allow_token_commands: bool = setting(
+        "False",
+        FLAG,
+        "Connections may name a program or a function that gives the token of their Spark server; whoever may edit "
+        "connections then chooses what runs on Airflow's hosts.",
+        Where.SECTION,
+        more="operations.md#managed-servers",
+    )
+    installation: str | None = setting(
+        "",
+        TEXT,
+        "Names this Airflow in what its jobs publish, up to 64 letters, digits, '_', '.' or '-'; empty: drawn by the "
+        "first plan and kept in the Variable airflow_abs_installation. Set it where a copy of the metadata database "
+        "(staging made of production) publishes to the same places.",
+        Where.SECTION,
+        more="operations.md#sinks",
+    )
+
+    def __post_init__(self) -> None:
+        _read_fields(self, defaults=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VertexOptions:
-    """How one vertex runs; all of it may be left out.
+    """How one vertex runs, as ``AdaptiveSparkOperator(..., options=VertexOptions(parallelism=4))``; all of it may be
+    left out. The reference of settings says what each does.
 
-    Args:
-        parallelism: fixed number of subtasks; by default it is decided.
-        max_parallelism: the vertex's own bound, and the number of subpartitions its inputs are cut into.
-        schema: what the vertex promises to return, as DDL, such as ``"region STRING, revenue DECIMAL(18,2)"``: `plan`
-            compares names, types and ``NOT NULL`` with what Spark says of the transform.
-        spark_conf: Spark's session settings for it, in `plan` and in all subtasks; they take precedence over the job's.
-        join: ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``, if the transform joins its two hash inputs
-            so and does nothing else that needs all rows of a key: then a hot key may be spread over several subtasks.
-        deterministic: False if the transform gives other rows when it runs again on the same input: then lost output is
-            not recomputed, and the run fails instead.
-        per_subtask: True if what the transform makes of a subtask's part is wanted as it is (a partial total, some rows
-            of each): then `plan` asks for no proof that all parts together are the result for the whole.
+    Raises:
+        InvalidValueError: a setting is not what it may be.
     """
 
-    parallelism: int | None = None
-    max_parallelism: int | None = None
-    schema: str | None = None
-    spark_conf: Mapping[str, Any] = field(default_factory=dict)
-    join: str | None = None
-    deterministic: bool = True
-    per_subtask: bool = False
+    parallelism: int | None = setting(
+        "", COUNT, "Fixed number of subtasks; empty: it is decided on the day.", Where.VERTEX_OPTIONS
+    )
+    max_parallelism: int | None = setting(
+        "",
+        COUNT,
+        "The vertex's own bound, and the number of subpartitions that its inputs are cut into; empty: the job's.",
+        Where.VERTEX_OPTIONS,
+    )
+    schema: str | None = setting(
+        "",
+        TEXT,
+        "What the vertex promises to return, as DDL, such as region STRING, revenue DECIMAL(18,2): plan compares "
+        "names, types and NOT NULL with what Spark says of the transform.",
+        Where.VERTEX_OPTIONS,
+        more="operations.md#contracts-and-gates",
+    )
+    spark_conf: Mapping[str, Any] = setting(
+        "",
+        SPARK_CONF,
+        "Spark's session settings for it, in plan and in all subtasks; they take precedence over the job's.",
+        Where.VERTEX_OPTIONS,
+        empty=dict,
+    )
+    join: str | None = setting(
+        "",
+        TEXT,
+        "inner, left, right, full, semi or anti, if the transform joins its two hash inputs so and does nothing else "
+        "that needs all rows of a key: then a hot key may be spread over several subtasks.",
+        Where.VERTEX_OPTIONS,
+    )
+    deterministic: bool = setting(
+        "True",
+        FLAG,
+        "False if the transform gives other rows when it runs again on the same input: then lost output is not "
+        "recomputed, and the run fails instead.",
+        Where.VERTEX_OPTIONS,
+    )
+    per_subtask: bool = setting(
+        "False",
+        FLAG,
+        "True if what the transform makes of a subtask's part is wanted as it is (a partial total, some rows of each): "
+        "then plan asks for no proof that all parts together are the result for the whole.",
+        Where.VERTEX_OPTIONS,
+    )
+
+    def __post_init__(self) -> None:
+        _read_fields(self, defaults=True)
+
+
+def section_settings() -> dict[str, Setting]:
+    """The options of Airflow's section, in the order in which they are shown."""
+    host, job = dict(settings_of(HostSettings)), dict(settings_of(JobSettings))
+    arguments = {name: each for name, each in job.items() if Where.JOB in each.where}
+    found = {"exchange": host["exchange"]} | arguments | job | host
+    return {name: each for name, each in found.items() if Where.SECTION in each.where}
+
+
+def parse_bytes(name: str, value: object) -> int:
+    """A size: an integer of bytes, or text such as ``"256MB"`` or ``"1 GiB"`` (powers of 1024).
+
+    Raises:
+        InvalidValueError: it is neither, or below 1.
+    """
+    size: int | None = Setting("", SIZE, "", ()).read(name, value)
+    if size is None:
+        raise InvalidValueError(f"{name} is {value!r}; expected {SIZE.expected}")
+    return size
+
+
+def _read_fields(settings: JobOptions | HostSettings | VertexOptions, *, defaults: bool = False) -> None:
+    """Make values of the texts that were given, and of the defaults of what was not."""
+    for name, each in settings_of(type(settings)):
+        value = getattr(settings, name)
+        if value is None and defaults:
+            value = each.default
+        object.__setattr__(settings, name, each.read(name, value))

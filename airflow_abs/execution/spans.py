@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.core.settings import SECTION as PREFIX
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.settings import SECTION as PREFIX
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span

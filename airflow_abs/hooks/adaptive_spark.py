@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
 from airflow_abs.hooks.remote_server import remote_endpoint
-from airflow_abs.settings import SECTION
+from airflow_abs.settings import read_host_settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -119,7 +119,5 @@ def embedded_settings(connection: Connection) -> EmbeddedSettings:
 
 def embedded_folder() -> Path:
     """Where the embedded server of this host keeps its state and its log."""
-    from airflow.sdk.configuration import conf
-
     home = os.environ.get("AIRFLOW_HOME", "~/airflow")
-    return Path(conf.get(SECTION, "embedded_folder", fallback="") or f"{home}/adaptive_spark").expanduser()
+    return Path(read_host_settings().embedded_folder or f"{home}/adaptive_spark").expanduser()

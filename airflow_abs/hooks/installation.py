@@ -6,7 +6,8 @@ import re
 import uuid
 
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.settings import SECTION
+from airflow_abs.core.settings import SECTION
+from airflow_abs.settings import read_host_settings
 
 VARIABLE = "airflow_abs_installation"
 """Airflow's Variable, which the first `plan` of an installation makes."""
@@ -21,9 +22,8 @@ def read_installation() -> str:
         InvalidValueError: it is no short name.
     """
     from airflow.sdk import Variable
-    from airflow.sdk.configuration import conf
 
-    name = conf.get(SECTION, "installation", fallback="") or Variable.get(VARIABLE, default=None)
+    name = read_host_settings().installation or Variable.get(VARIABLE, default=None)
     if not name:
         Variable.set(VARIABLE, uuid.uuid4().hex[:12], "Names this installation in the tables that its jobs publish to")
         name = Variable.get(VARIABLE)  # what another first plan has drawn in the same moment, if that came later

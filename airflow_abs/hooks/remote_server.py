@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.settings import SECTION
+from airflow_abs.core.settings import SECTION
+from airflow_abs.settings import read_host_settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -105,9 +106,7 @@ def _token_source(conn_id: str, extra: Mapping[str, Any]) -> TokenSource | None:
 
 
 def _check_allowed(conn_id: str, name: str) -> None:
-    from airflow.sdk.configuration import conf
-
-    if not conf.getboolean(SECTION, "allow_token_commands", fallback=False):
+    if not read_host_settings().allow_token_commands:
         raise InvalidValueError(
             f"connection {conn_id!r} has the extra {name}, which runs code on the hosts of Airflow and is not allowed "
             f"here; expected [{SECTION}] allow_token_commands = True, if all who may edit connections may do that"

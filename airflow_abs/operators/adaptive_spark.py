@@ -14,7 +14,7 @@ from airflow_abs.core.expect.expectations import Expect, RowCountChange, Unique,
 from airflow_abs.core.graph.job_graph import JobEdge
 from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
-from airflow_abs.core.settings import VertexOptions
+from airflow_abs.core.settings import FLAG, VertexOptions, Where, setting
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.pruned_by import VertexColumn
@@ -43,8 +43,17 @@ class Edge:
     producer: AdaptiveSparkOperator
     partitioning: Partitioning
     keys: tuple[str, ...] = ()
-    pipelined: bool = False
-    durable: bool | None = None
+    pipelined: bool = setting(
+        "False", FLAG, "Both vertices run as one subtask, on every day.", Where.EDGE, empty=lambda: False
+    )
+    durable: bool | None = setting(
+        "",
+        FLAG,
+        "True to have the rows written, False to keep them inside Spark, on every day on which that can be; empty: "
+        "what pays on the day.",
+        Where.EDGE,
+        more="how-it-decides.md#which-edges-are-written",
+    )
 
 
 class AdaptiveSparkOperator(OrderedVertex):

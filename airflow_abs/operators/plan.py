@@ -12,6 +12,7 @@ from airflow.sdk.bases.skipmixin import SkipMixin
 
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.graph.joining import find_idle
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.operators.job_task import JobTask, logical_date
@@ -47,7 +48,7 @@ class PlanOperator(JobTask, SkipMixin):
         graph: JobGraph,
         vertices: Sequence[Mapping[str, Any]],
         transforms: Mapping[str, Callable[..., Any] | None],
-        options: Mapping[str, Any],
+        options: JobSettings,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"doc_md": _describe(graph), **kwargs})
@@ -93,6 +94,7 @@ class PlanOperator(JobTask, SkipMixin):
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.records.job_history import read_history
+        from airflow_abs.exchange.records.plan import RunFacts
         from airflow_abs.exchange.runs.root_marker import mark_root
         from airflow_abs.hooks.catalogs import table_access
         from airflow_abs.hooks.installation import read_installation
@@ -105,7 +107,7 @@ class PlanOperator(JobTask, SkipMixin):
         folder = self.folder(context)
         endpoint = self.spark_hook(context).get_endpoint()
         self._end_earlier(endpoint, folder)
-        began = context["ti"].start_date.timestamp()
+        facts = RunFacts(context["ti"].start_date.timestamp(), _data_interval(context), read_installation())
         with open_session(endpoint) as session:
             known = read_history(folder, logical_date(context))
             access = table_access(lambda: nullcontext(SessionCatalog(session)))
@@ -115,9 +117,7 @@ class PlanOperator(JobTask, SkipMixin):
                 lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context)),
                 self.jobs_besides(context),
             )
-            more = {"data_interval": _data_interval(context), "installation": read_installation()}
-            options = {**self.options, **more}
-            plan = plan_job(session, folder, self.graph, programs, options, open_path, began, known)
+            plan = plan_job(session, folder, self.graph, programs, self.options, open_path, facts, known)
         mark_root(folder.root)
         for region in plan.regions:
             self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
@@ -197,10 +197,10 @@ def _check_secrets(vertex: DeclaredVertex) -> None:
         check_no_secrets(vertex.name, f"{which}'s arguments", texts, by_name=False)
 
 
-def _data_interval(context: Context) -> list[str] | None:
+def _data_interval(context: Context) -> tuple[str, str] | None:
     """In ISO form; None for runs without one."""
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
-    return [start.isoformat(), end.isoformat()] if start is not None and end is not None else None
+    return (start.isoformat(), end.isoformat()) if start is not None and end is not None else None
 
 
 def _is_over(context: Context, run_id: str) -> bool:

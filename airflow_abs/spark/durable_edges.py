@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any
 
 from airflow_abs.core.decide.sources import size_splits
 from airflow_abs.core.durability.demands import DaysDemands, find_demands
@@ -24,6 +23,7 @@ from airflow_abs.core.durability.sharing import share_tasks
 from airflow_abs.core.durability.strange_day import UsualBytes, usual_bytes
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.joining import JoinedGraph, join_regions
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.errors import SourceNotFoundError
 from airflow_abs.exchange.records.declared_vertex import find_declared_demands
 from airflow_abs.exchange.records.plan import PlannedEdge, bind_options
@@ -56,7 +56,7 @@ class DaysGraph:
 def join_where_it_pays(
     graph: JobGraph,
     programs: Mapping[str, VertexProgram],
-    options: Mapping[str, Any],
+    options: JobSettings,
     open_path: Callable[[str], ExchangePath],
     *,
     slots: int | None,
@@ -78,7 +78,7 @@ def join_where_it_pays(
     Raises:
         SourceNotFoundError: a source matches nothing (with `always`, `decide` finds out).
     """
-    always = options.get("durability", "always") == "always"
+    always = options.durability == "always"
     try:
         sizes, are_known = _source_bytes(programs, open_path, usual_bytes(history))
     except SourceNotFoundError:
@@ -93,21 +93,21 @@ def join_where_it_pays(
         bound = ((each, bind_options(options, slots, each)) for each in today.graph.regions if reads_ranges(each))
         return replace(today, readers={each.name: expect_readers(each, most, by) for each, by in bound})
 
-    if always and not options.get("share_tasks", False):
+    if always and not options.share_tasks:
         return with_readers(DaysGraph(graph))
     predictions = predict_job(graph, sizes, history, slots=slots or 1)
     declared = find_declared_demands((program.declared for program in programs.values()), unrepeatable)
-    day = DaysDemands(predictions, options["target_bytes"], options["min_parallelism"], history)
+    day = DaysDemands(predictions, options.target_bytes, options.min_parallelism, history)
     settings = _settings(graph, programs)
     if always:
         shared = share_tasks(graph, declared, day, settings)
         return with_readers(_days_graph(shared.joined, shared.edges, predictions))
-    priors = FailurePriors(options["failures_per_run"], options["failures_per_day"])
+    priors = FailurePriors(options.failures_per_run, options.failures_per_day)
     mean = estimate_mean_times(sum(each.seconds for each in predictions.values()), history, priors).seconds
     conditions = Conditions(
         mean_seconds=mean,
         slots=slots or 1,
-        local_bytes=options["local_bytes"] or _LOCAL_BYTES_OF_A_SLOT * (slots or 1),
+        local_bytes=options.local_bytes or _LOCAL_BYTES_OF_A_SLOT * (slots or 1),
         demands=find_demands(graph, declared, day),
         settings=settings,
     )

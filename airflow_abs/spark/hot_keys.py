@@ -194,7 +194,7 @@ async def searching_hot_key(connection: Connection, spec: SubtaskSpec, attempt: 
 
 def _search_beside(spec: SubtaskSpec, attempt: SubtaskAttempt) -> HotSearch | None:
     reads = spec.reads
-    if reads.hottest is None or not spec.plan.options.get("hot_keys"):
+    if reads.hottest is None or not spec.plan.options.hot_keys:
         return None
     return HotSearch(
         folder=spec.folder,
@@ -230,7 +230,7 @@ async def find_unseen_hot_keys(endpoint: ConnectEndpoint, run: RunView, attempt:
 
 def _search_after(run: RunView, region: RegionView, attempt: int) -> HotSearch | None:
     stored = region.stored
-    if stored is None or region.hot_key is not None or not run.plan.options.get("hot_keys"):
+    if stored is None or region.hot_key is not None or not run.plan.options.hot_keys:
         return None
     hot = stored.hottest
     if hot is None:

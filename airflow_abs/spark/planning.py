@@ -14,13 +14,14 @@ from typing import Any
 from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
 from airflow_abs.core.durability.strange_day import usual_bytes
 from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
 from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.publish.publication import check_overwritten, check_target
 from airflow_abs.exchange.py_files import store_py_files
 from airflow_abs.exchange.records.declared_vertex import find_declared_demands
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, number_plan
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, RunFacts, number_plan
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import write_pinned_files
@@ -51,9 +52,9 @@ def plan_job(
     folder: JobFolder,
     graph: JobGraph,
     programs: Mapping[str, VertexProgram],
-    options: Mapping[str, Any],
+    options: JobSettings,
     open_path: Callable[[str], ExchangePath],
-    began: float | None = None,
+    facts: RunFacts = RunFacts(),
     history: JobHistory = NO_HISTORY,
 ) -> JobPlan:
     """Check both sides of the exchange, compile all regions, and store the plan: templates first, plan.json last.
@@ -75,17 +76,17 @@ def plan_job(
             check_target(target)
             if program.sink.mode == "overwrite" and not program.sink.replace_foreign:
                 check_overwritten(target)
-    py_files = store_py_files(folder, options.get("py_files", ()), open_path)
-    now = datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
+    py_files = store_py_files(folder, options.py_files, open_path)
+    now = datetime.now(UTC) if facts.began is None else datetime.fromtimestamp(facts.began, UTC)
     with with_py_files(session, folder, py_files):
         compiled: Mapping[str, CompiledVertex] = compile_vertices(session, graph, programs, now, open_path)
     check_expectations(session, compiled)
     check_layouts(compiled.values())
     graph, compiled = _infer(session, graph, compiled, programs, options, open_path)
-    proofs = prove_vertices(session, graph, compiled, _per_subtask(programs), options["min_parallelism"])
+    proofs = prove_vertices(session, graph, compiled, _per_subtask(programs), options.min_parallelism)
     log_portions(proofs.values())
     _propose_pruning(graph, compiled, proofs.values(), programs, open_path)
-    slots = options.get("slots") or read_slots(session)
+    slots = options.slots or read_slots(session)
     declared = [program.declared for program in programs.values()]
     unrepeatable = find_declared_demands(declared, _find_unrepeatable(compiled)).nondeterministic
     today = join_where_it_pays(
@@ -106,13 +107,15 @@ def plan_job(
         slots=slots,
         spark_version=session.version,
         fused=today.into,
-        began=began,
+        began=facts.began,
         usual=usual_bytes(history),
         edges=today.edges,
         predictions=today.predictions,
         mean_seconds=today.mean_seconds,
         py_files=py_files,
         vertices=tuple(each.as_recorded() for each in declared),
+        data_interval=facts.data_interval,
+        installation=facts.installation,
     )
     plan = number_plan(folder, plan, time.time())
     write_json(folder.plan_path, plan.to_json())
@@ -124,7 +127,7 @@ def _infer(
     graph: JobGraph,
     compiled: Mapping[str, CompiledVertex],
     programs: Mapping[str, VertexProgram],
-    options: Mapping[str, Any],
+    options: JobSettings,
     open_path: Callable[[str], ExchangePath],
 ) -> tuple[JobGraph, Mapping[str, CompiledVertex]]:
     """Name the edges that nobody declared, see `infer_edges`, and log each with the reason."""
@@ -144,7 +147,7 @@ def _infer(
         compiled,
         source_bytes,
         _per_subtask(programs),
-        options["min_parallelism"],
+        options.min_parallelism,
         joins,
     )
     for edge, reason in inferred.reasons.items():

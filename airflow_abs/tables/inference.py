@@ -32,9 +32,6 @@ from airflow_abs.tables.source import InferenceContext, Inferred, TableSource
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT = 30.0
-"""Of plans that say nothing of it."""
-
 
 @dataclass(frozen=True, slots=True)
 class SourceInference:
@@ -60,7 +57,7 @@ class SourceInference:
         """
         listed = list_sources(self.records, self.access.open_path, region, before)
         tables = {source.name: source.table for source in region.sources if source.table and source.table.declared}
-        until = monotonic() + self._timeout
+        until = monotonic() + self.records.plan.options.inference_timeout
         asked = {name: self._ask(region, table, listed[name]) for name, table in tables.items()}
         for name, answer in asked.items():
             listed[name] = self._take(name, tables[name], listed[name], answer, until)
@@ -68,7 +65,7 @@ class SourceInference:
 
     def _ask(self, region: PlannedRegion, table: PinnedTable, listed: ListedSource) -> Future[Inferred]:
         check_declared(table.table, table.declared["kind"], self.declared)
-        options, interval = region_options(self.records.plan, region), self.records.plan.options.get("data_interval")
+        options = region_options(self.records.plan, region)
         context = InferenceContext(
             pinned=table,
             files=listed.files,
@@ -76,14 +73,10 @@ class SourceInference:
             bounds=Bounds(options.min_parallelism, options.max_parallelism),
             target_bytes=options.target_bytes,
             slots=options.slots,
-            data_interval=(interval[0], interval[1]) if interval else None,
+            data_interval=self.records.plan.data_interval,
             values=listed.values,
         )
-        return ask(read_declared(table.declared), context, self._timeout)
-
-    @property
-    def _timeout(self) -> float:
-        return float(self.records.plan.options.get("inference_timeout", _TIMEOUT))
+        return ask(read_declared(table.declared), context, self.records.plan.options.inference_timeout)
 
     def _take(
         self, name: str, table: PinnedTable, listed: ListedSource, answer: Future[Inferred], until: float
@@ -93,7 +86,7 @@ class SourceInference:
         try:
             inferred = answer.result(max(0.0, until - monotonic()))
         except Exception as error:
-            notes.append(_describe(error, self._timeout))
+            notes.append(_describe(error, self.records.plan.options.inference_timeout))
             log.warning("source %s (%s): %s; what plan fixed of it is read", name, table.label, notes[0])
         else:
             files = _among(table, listed.files, inferred.files)

@@ -10,11 +10,12 @@ from airflow.sdk import TaskGroup
 
 from airflow_abs.core.decide.region_inputs import Strategy
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
+from airflow_abs.core.settings import Durability
 from airflow_abs.exchange.py_files import check_py_files
 from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.operators.adaptive_spark import OPEN_JOB, AdaptiveSparkOperator
 from airflow_abs.restart_strategy import RestartStrategy, check_strategy
-from airflow_abs.settings import Durability, read_job_settings
+from airflow_abs.settings import read_exchange, read_job_settings
 from airflow_abs.task_groups.rendering import render_job
 
 
@@ -107,13 +108,11 @@ class AdaptiveSparkJob(TaskGroup):
         super().__init__(group_id=group_id, **group)
         self._conn_id = conn_id
         self._server = _check_spark(spark)
-        self._spark_conf = dict(spark_conf or {})
-        self._py_files = list(py_files)
-        check_py_files(group_id, self._py_files)
+        check_py_files(group_id, py_files)
         self._restart_strategy = check_strategy(restart_strategy)
+        self._exchange = read_exchange(exchange)
         self._settings = read_job_settings(
             {
-                "exchange": exchange,
                 "target_bytes": target_bytes,
                 "min_parallelism": min_parallelism,
                 "max_parallelism": max_parallelism,
@@ -133,6 +132,8 @@ class AdaptiveSparkJob(TaskGroup):
                 "stall_after": stall_after,
                 "hot_keys": hot_keys,
                 "inference_timeout": inference_timeout,
+                "spark_conf": spark_conf,
+                "py_files": py_files,
             }
         )
         self._vertices: list[AdaptiveSparkOperator] = []
@@ -153,12 +154,11 @@ class AdaptiveSparkJob(TaskGroup):
                 render_job(
                     self,
                     self._settings,
+                    self._exchange,
                     self._conn_id,
                     self._vertices,
                     self._restart_strategy,
                     self._server,
-                    self._spark_conf,
-                    self._py_files,
                 )
         finally:  # Airflow's own stack of open groups has to be left in order, also after a mistake
             super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]

@@ -53,8 +53,7 @@ def _merge_conf(
                 f"vertex {vertex.task_id!r}: its spark_conf {own} differs from that of vertex "
                 f"{name!r} ({other}), and they run in one Spark session; set the same on both"
             )
-    merged = {**of_job, **own}
-    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in merged.items()}
+    return {**of_job, **own}
 
 
 def _number_tasks(declared: Mapping[str, AdaptiveSparkOperator]) -> dict[str, int]:

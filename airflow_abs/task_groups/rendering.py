@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from airflow_abs.core.durability.demands import check_kept_inside
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, Region, build_job_graph
 from airflow_abs.core.incremental.reach import check_incremental_source
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex, find_declared_demands
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.hooks.ephemeral import Ephemeral
@@ -25,7 +26,6 @@ from airflow_abs.operators.release import ReleaseOperator
 from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
 from airflow_abs.operators.run_subtask import RunSubtaskOperator, describe_region
 from airflow_abs.restart_strategy import DEFAULT, RestartStrategy
-from airflow_abs.settings import JobSettings
 from airflow_abs.tables.kinds import CATALOG
 from airflow_abs.tables.overlaps import check_overlaps
 from airflow_abs.task_groups.declared_vertices import declare_vertices
@@ -39,12 +39,11 @@ _MAP_INDEX_TEMPLATE = "{{ task.subtask['label'] }}"
 def render_job(
     group: TaskGroup,
     settings: JobSettings,
+    exchange: str,
     conn_id: str,
     declared: Sequence[AdaptiveSparkOperator],
     restart_strategy: RestartStrategy = DEFAULT,
     server: Ephemeral | None = None,
-    spark_conf: Mapping[str, Any] | None = None,
-    py_files: Sequence[str] = (),
 ) -> JobGraph:
     """Check the declared graph and create its tasks in the open task group.
 
@@ -64,16 +63,17 @@ def render_job(
     _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
     _check_incremental(graph, by_name)
-    vertices = declare_vertices(graph, by_name, spark_conf or {})
+    vertices = declare_vertices(graph, by_name, settings.spark_conf)
     check_kept_inside(graph, find_declared_demands(vertices))
     rendering = _Rendering(
         graph,
         TaskArguments(group, settings, by_name, restart_strategy),
+        exchange,
         conn_id,
         server,
         {each.name: each.declaration for each in vertices},
     )
-    rendering.add_plan(vertices, {**settings.options(), "py_files": py_file_paths(group, py_files)})
+    rendering.add_plan(vertices, replace(settings, py_files=py_file_paths(group, settings.py_files)))
     check_overlaps(rendering.plan.reads_and_writes(), rendering.plan.jobs_besides())
     for region in graph.regions:
         rendering.add_region(region)
@@ -156,6 +156,7 @@ class _Rendering:
 
     graph: JobGraph
     arguments: TaskArguments
+    exchange: str
     conn_id: str
     server: Ephemeral | None
     declarations: Mapping[str, str]
@@ -176,7 +177,7 @@ class _Rendering:
     @property
     def common(self) -> dict[str, Any]:
         return {
-            "exchange": self.settings.exchange,
+            "exchange": self.exchange,
             "job": self.arguments.group.group_id,
             "conn_id": self.conn_id,
             "ephemeral": self.server is not None,
@@ -187,7 +188,7 @@ class _Rendering:
         """Arguments of the tasks that are not subtasks."""
         return self.common | self.arguments.of_unmapped()
 
-    def add_plan(self, vertices: Sequence[DeclaredVertex], options: Mapping[str, Any]) -> None:
+    def add_plan(self, vertices: Sequence[DeclaredVertex], options: JobSettings) -> None:
         self.plan = PlanOperator(
             task_id="plan",
             graph=self.graph,

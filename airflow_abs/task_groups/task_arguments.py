@@ -11,12 +11,12 @@ from airflow.sdk import Asset, TaskGroup
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import Region
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.core.slots.admission import Admission
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
 from airflow_abs.operators.restart_policy import RestartPolicy, TransientErrorPolicy
 from airflow_abs.restart_strategy import RestartStrategy
-from airflow_abs.settings import JobSettings
 from airflow_abs.tables.kinds import FILES, kind_of
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.triggers.base import StartTriggerArgs
 
 from airflow_abs.core.errors import JobGraphError
-from airflow_abs.settings import JobSettings
+from airflow_abs.core.settings import JobSettings
 
 _DECIDE = "airflow_abs.triggers.decide.DecideTrigger"
 _RUN = "airflow_abs.triggers.start_subtask.StartSubtaskTrigger"

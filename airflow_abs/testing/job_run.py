@@ -14,12 +14,13 @@ from typing import Any, Self
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.published_rows import remember_rows, rows_before
 from airflow_abs.exchange.records.deciding import decide_and_store
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision
 from airflow_abs.exchange.records.manifest import Manifest, read_manifests
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedStep
+from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedStep, RunFacts
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.results.audit import check_region
@@ -60,11 +61,11 @@ class JobRun:
         folder: JobFolder,
         graph: JobGraph,
         programs: Mapping[str, VertexProgram],
-        options: Mapping[str, Any],
+        options: JobSettings,
     ) -> Self:
         """The plan task's part; errors as `plan_job`."""
         with open_session(endpoint) as session:
-            plan = plan_job(session, folder, graph, programs, {**options, "installation": "local"}, Path)
+            plan = plan_job(session, folder, graph, programs, options, Path, RunFacts(installation="local"))
         return cls(endpoint, folder, graph, plan)
 
     def at_parallelism(self, run_id: str, parallelism: int) -> Self:

@@ -14,7 +14,8 @@ from textwrap import indent
 import pytest
 
 from airflow_abs.cli.main import main
-from airflow_abs.settings import DEFAULTS, DESCRIPTIONS
+from airflow_abs.get_provider_info import get_provider_info
+from tests.docs import settings_tables
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -112,15 +113,18 @@ def test_the_dags_of_the_pages_can_be_written(tmp_path: Path) -> None:
         assert "revenue.orders.commit" in tasks["example"]
 
 
-def test_every_setting_is_shown_with_its_default() -> None:
-    table = (ROOT / "docs" / "reference" / "settings.md").read_text().split("\n\n")[2]
-    rows = [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in table.splitlines()[2:]]
-    assert {name: default for name, default, _ in rows} == DEFAULTS
-    assert all(meaning for _, _, meaning in rows)
+def test_the_tables_of_settings_are_those_of_the_fields() -> None:
+    page = settings_tables.PAGE.read_text()
+    assert page == settings_tables.written(page), "run: python -m tests.docs.settings_tables"
+    assert [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| `slots`")] == ["`slots`"]
 
 
 def test_every_setting_is_described_to_airflow() -> None:
-    assert DESCRIPTIONS.keys() == DEFAULTS.keys()
+    options = get_provider_info()["config"]["adaptive_spark"]["options"]
+    assert options["slots"]["default"] == ""
+    assert options["hot_keys"]["default"] == "True"
+    assert [name for name, option in options.items() if not option["description"]] == []
+    assert {"exchange", "durability", "embedded_folder"} <= options.keys()
 
 
 def test_every_make_target_of_the_pages_exists() -> None:

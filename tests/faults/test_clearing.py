@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,7 @@ def test_a_wider_or_narrower_decision_leaves_no_orphans(
         asyncio.run(run.run_region(region))
     run.commit()
     before = run.decisions["enriched"].parallelism
-    run.plan.options["target_bytes"] = target_bytes  # type: ignore[index]
+    run.plan = replace(run.plan, options=replace(run.plan.options, target_bytes=target_bytes))
     run.decide("enriched")
     assert run.decisions["enriched"].parallelism != before
     for region in ("enriched", "by_region"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.operators.commit import CommitOperator
 from airflow_abs.operators.decide import DecideOperator
 from airflow_abs.operators.plan import PlanOperator
@@ -28,7 +29,7 @@ def test_the_other_tasks_say_what_they_do_and_when_it_fails_there() -> None:
     vertices = [JobVertex("orders", has_source=True), JobVertex("enriched")]
     edges = [JobEdge("orders", "enriched", "orders", Partitioning.HASH, ("id",))]
     graph = build_job_graph(vertices, edges, 8)
-    plan = PlanOperator(task_id="plan", graph=graph, vertices=[], transforms={}, options={}, **COMMON)
+    plan = PlanOperator(task_id="plan", graph=graph, vertices=[], transforms={}, options=JobSettings(), **COMMON)
     assert "wrong columns, missing paths" in plan.doc_md
     assert plan.doc_md.endswith("* **orders**\n* **enriched** reads orders -> enriched.orders [hash(id)]")
     commit = CommitOperator(task_id="commit", region="enriched", **COMMON)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -62,7 +63,7 @@ def shop_run(root: Path, *, failed: int | None = None, hot: bool = False) -> Rec
         JobFolder(root, "shop", "scheduled__2026-03-14", JOB),
         regions,
         partial(sizes, times=30 if hot else 7),
-        {**OPTIONS, "target_bytes": 128 * MIB, "max_parallelism": 24},
+        replace(OPTIONS, target_bytes=128 * MIB, max_parallelism=24),
         slots=SLOTS,
         seconds=lambda region, index: _SECONDS[region] * (1 + index % 3 / 9),
         waited=lambda index: 2.3 + index % SLOTS / 9 + index // SLOTS * 8.1,

@@ -141,7 +141,7 @@ class QueryBench:
             for name in tables
         }
         programs |= {name: program_of(name, None, {}, sql=step.sql, spark_conf=CONF) for name, step in steps.items()}
-        return build_job_graph(vertices, edges, OPTIONS["max_parallelism"]), programs
+        return build_job_graph(vertices, edges, OPTIONS.max_parallelism), programs
 
 
 def _edges(query: Query) -> Iterator[JobEdge]:

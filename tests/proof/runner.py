@@ -15,6 +15,7 @@ from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, JobVertex, build_job_graph
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
@@ -31,14 +32,14 @@ from tests.proof.entries import Entry
 from tests.proof.shown import operators_noted, reason_of
 from tests.proof.tables import build_tables
 
-OPTIONS: Mapping[str, Any] = {
-    "target_bytes": 64 * 1024 * 1024,
-    "min_parallelism": 1,
-    "max_parallelism": 32,
-    "default_source_parallelism": None,
-    "strategy": "balanced",
-    "slots": 2,  # one subtask shuffles inside, several are coalesced: both ways are tried
-}
+OPTIONS = JobSettings(
+    target_bytes=64 * 1024 * 1024,
+    max_parallelism=32,
+    durability="always",
+    share_tasks=False,
+    hot_keys=False,
+    slots=2,  # one subtask shuffles inside, several are coalesced: both ways are tried
+)
 PARALLELISMS = (1, 2, 7)
 PLAIN = {
     # Few rows: what they cost is the stages and their tasks.
@@ -138,7 +139,7 @@ class Bench:
         vertices = [JobVertex(name, has_source=True) for name in tables]
         vertices += [JobVertex(entry.name, has_source=entry.source is not None) for entry in entries]
         edges = [edge for entry in entries for edge in entry.edges(entry.name)]
-        graph = build_job_graph(vertices, edges, OPTIONS["max_parallelism"])
+        graph = build_job_graph(vertices, edges, OPTIONS.max_parallelism)
         programs = {name: program_of(name, None, {}, self.files(name)) for name in tables}
         for entry in entries:
             files = self.files(entry.source) if entry.source is not None else None

@@ -13,6 +13,7 @@ import pytest
 
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.durability.strange_day import UsualBytes
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.deciding import decide_and_store
 from airflow_abs.exchange.records.decisions import read_decision
@@ -31,10 +32,8 @@ MIB = 2**20
 KIND = "tests.tables.test_inference.AskedTable"
 FILES = tuple(SourceFile(f"/shelf/{number}.parquet", 40 * MIB) for number in range(8))
 UNSIZED = tuple(replace(file, bytes=0) for file in FILES)
-OPTIONS = {
-    "target_bytes": 80 * MIB, "min_parallelism": 1, "max_parallelism": 128, "default_source_parallelism": None,
-    "strategy": "balanced", "inference_timeout": 20.0, "data_interval": ["2026-01-01", "2026-01-02"],
-}  # fmt: skip
+OPTIONS = JobSettings(target_bytes=80 * MIB, inference_timeout=20.0)
+MONDAY = ("2026-01-01", "2026-01-02")
 
 released = Event()
 asked: list[tuple[str, InferenceContext]] = []
@@ -85,7 +84,7 @@ def decide(
     source = PlannedSource("sold.source", "s0", None, "{}", table=table)
     region = PlannedRegion("sold", ("sold",), (source,), (), (), (), None, 128, None)
     usual: Mapping[str, UsualBytes] = more.pop("usual", {})
-    plan = JobPlan("plan-1", (region,), {**OPTIONS, **more}, None, "4.2.0", usual=usual)
+    plan = JobPlan("plan-1", (region,), replace(OPTIONS, **more), None, "4.2.0", usual=usual, data_interval=MONDAY)
     write_pinned_files(run, "sold", "sold", files)
     write_json(run.plan_path, plan.to_json())
     records = RunRecords(run)

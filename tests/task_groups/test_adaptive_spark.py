@@ -158,7 +158,7 @@ def test_job_arguments_win_over_the_configuration(monkeypatch: pytest.MonkeyPatc
         with new_job(max_parallelism=8):
             declare_revenue()
     options = dag.get_task("revenue.plan").options
-    assert (options["target_bytes"], options["max_parallelism"]) == (256 * 1024 * 1024, 8)
+    assert (options.target_bytes, options.max_parallelism) == (256 * 1024 * 1024, 8)
 
 
 IN_A_NEW_PROCESS = """

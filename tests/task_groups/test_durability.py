@@ -45,8 +45,8 @@ def test_what_decides_reaches_plan_and_is_auto_unless_the_job_or_the_configurati
         with new_job(failures_per_run=0.5, local_bytes="1GB") as job:
             declare("totals", declare("orders").hash("key", durable=True))
     options = plan_of(job).options
-    assert options["durability"] == "auto"
-    assert (options["failures_per_run"], options["failures_per_day"], options["local_bytes"]) == (0.5, 1.0, 2**30)
+    assert options.durability == "auto"
+    assert (options.failures_per_run, options.failures_per_day, options.local_bytes) == (0.5, 1.0, 2**30)
     assert [edge.durable for edge in plan_of(job).graph.edges] == [True]
 
 

@@ -277,8 +277,8 @@ def test_py_files_lie_beside_the_dag_file_unless_they_say_where() -> None:
     with new_dag() as dag, new_job(py_files=["libs/prices.zip", "/opt/one.py", "s3://bucket/two.whl"]):
         declare()
     beside = Path(dag.fileloc).parent
-    found = dag.get_task("revenue.plan").options["py_files"]
-    assert found == [str(beside / "libs/prices.zip"), "/opt/one.py", "s3://bucket/two.whl"]
+    found = dag.get_task("revenue.plan").options.py_files
+    assert found == (str(beside / "libs/prices.zip"), "/opt/one.py", "s3://bucket/two.whl")
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_what_airflow_would_ignore_is_refused(name: str, value: object, instead:
     ("options", "message"),
     [
         ({"deferrable": False}, "start_from_trigger=True and deferrable=False contradict each other"),
-        ({"resource_stabilization": -1}, "resource_stabilization is -1; expected at least 0 seconds"),
+        ({"resource_stabilization": -1}, "resource_stabilization is -1; expected a number of seconds, at least 0"),
         ({"resource_timeout": "long"}, "resource_timeout is 'long'; expected a number of seconds"),
     ],
 )

@@ -170,7 +170,7 @@ def _runs(options: argparse.Namespace) -> int:
 
 
 def _size(text: str) -> int:
-    from airflow_abs.settings import parse_bytes
+    from airflow_abs.core.settings import parse_bytes
 
     try:
         return parse_bytes("size", text)

@@ -10,12 +10,13 @@ import os
 import re
 from pathlib import Path
 
+from airflow_abs.core.settings import SECTION
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.uris import connection_of, with_authority
 
 VARIABLE = "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE"
 _FILE = re.compile("^file://[^/]*")
-_SECTION, _OPTION = "adaptive_spark", "exchange"
+_OPTION = "exchange"
 
 
 def open_exchange(given: str | None) -> ExchangePath:
@@ -27,7 +28,7 @@ def open_exchange(given: str | None) -> ExchangePath:
     root = find_exchange(given)
     if root is None:
         raise ValueError(
-            f"no exchange is given; name it with --exchange, or set {VARIABLE} or [{_SECTION}] {_OPTION} in "
+            f"no exchange is given; name it with --exchange, or set {VARIABLE} or [{SECTION}] {_OPTION} in "
             f"{_config_file()}"
         )
     return root
@@ -90,5 +91,5 @@ def _configured() -> str | None:
         config.read(_config_file(), encoding="utf-8")
     except (OSError, configparser.Error):  # what Airflow cannot read either is its own command's to tell
         return None
-    value = os.path.expandvars(config.get(_SECTION, _OPTION, fallback="")).strip()
+    value = os.path.expandvars(config.get(SECTION, _OPTION, fallback="")).strip()
     return value or None

@@ -56,9 +56,9 @@ def explain_run(name: str, exchange: str | None, form: str, *, every_subtask: bo
 def describe_run(run: RunView, *, every_subtask: bool = False) -> list[Block]:
     """A table of all regions, then each region with what it rests on and its subtasks."""
     options = run.plan.options
-    target = format_bytes(options["target_bytes"]) + (" or more" if options.get("most_waves") else "")
+    target = format_bytes(options.target_bytes) + (" or more" if options.most_waves else "")
     where = f"{run.folder.dag_id} / {run.folder.run_id} / {run.folder.job}"
-    facts = f"target {target} per subtask, strategy {options['strategy']}, Spark {run.plan.spark_version}"
+    facts = f"target {target} per subtask, strategy {options.strategy}, Spark {run.plan.spark_version}"
     slots = f", {format_count(run.plan.slots, 'slot')}" if run.plan.slots else ""
     seconds = describe_seconds(run)
     account = [f"seconds {seconds}"] if seconds else []

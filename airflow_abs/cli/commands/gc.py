@@ -37,9 +37,9 @@ def collect_garbage(exchange: str | None, older_than_seconds: float, *, dry_run:
         ExchangeUnreachableError: it cannot be listed, or a folder cannot be deleted.
     """
     from airflow_abs.hooks.storage import open_path
-    from airflow_abs.settings import read_job_settings
+    from airflow_abs.settings import read_exchange
 
-    root = open_path(exchange or read_job_settings({}).exchange)
+    root = open_path(read_exchange(exchange))
     now = time.time()
     expired = find_expired(root, older_than_seconds, now, _is_alive)
     if dry_run:

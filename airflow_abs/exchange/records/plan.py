@@ -12,13 +12,14 @@ from functools import lru_cache
 from typing import Any
 
 from airflow_abs.core.decide.region_decision import RegionDecision
-from airflow_abs.core.decide.region_inputs import RegionOptions, Strategy
+from airflow_abs.core.decide.region_inputs import RegionOptions
 from airflow_abs.core.durability.prediction import Prediction
 from airflow_abs.core.durability.row_order import RowOrder
 from airflow_abs.core.durability.strange_day import UsualBytes
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.errors import PlanMismatchError, StoredFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publisher import Publisher
@@ -165,10 +166,20 @@ class PlannedEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What Airflow knows of a run that it plans: when it started the task, in epoch seconds, the data interval in ISO
+    form, and its own name as an installation; None is unknown, or there is none."""
+
+    began: float | None = None
+    data_interval: tuple[str, str] | None = None
+    installation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JobPlan:
     """All regions, producers first, and what binds their decisions.
 
-    `options` are the job's (strategy, target_bytes, ...); `slots` is how many Spark tasks run at once, None if the
+    `options` are the job's; `slots` is how many Spark tasks run at once, None if the
     server does not say. `fused` names for each declared region that is not there the one that does its work. `id` is
     new with every plan: what is derived from it meets nothing of an earlier run, even if that had the same run id.
     `began` is when Airflow started the task that planned it, in epoch seconds; None if nobody knows. `usual` is what
@@ -176,12 +187,13 @@ class JobPlan:
     `edges`, `predictions` of every declared region, and the `mean_seconds` of work between two failures (None if none
     are expected). `py_files` are what every Spark session of the run is sent. `vertices` are as the author declared
     them, rendered. `generation` is higher than that of the run's plans before, and `former_sinks` are vertices that
-    published then and do not now.
+    published then and do not now. `data_interval` is the run's, in ISO form; None if it has none. `installation` names
+    the Airflow that planned it; only older plans have none.
     """
 
     id: str
     regions: tuple[PlannedRegion, ...]
-    options: Mapping[str, Any]
+    options: JobSettings
     slots: Positive | None
     spark_version: str
     fused: Mapping[str, str] = field(default_factory=dict)
@@ -194,6 +206,8 @@ class JobPlan:
     vertices: tuple[DeclaredVertex, ...] = ()
     generation: Count = 0
     former_sinks: tuple[str, ...] = ()
+    data_interval: tuple[str, str] | None = None
+    installation: str | None = None
 
     @property
     def sink_vertices(self) -> tuple[str, ...]:
@@ -202,8 +216,7 @@ class JobPlan:
     def publisher(self, folder: JobFolder, vertex: str) -> Publisher:
         """As whom the sink of a vertex publishes."""
         run = f"{folder.dag_id}/{folder.run_id}/{folder.job}"
-        installation = self.options.get("installation")  # only older plans have none
-        identity = f"{installation}:{run}" if installation else f"{run}/{vertex}"
+        identity = f"{self.installation}:{run}" if self.installation else f"{run}/{vertex}"
         return Publisher(identity, self.generation, run, (vertex, *self.former_sinks))
 
     def region(self, name: str) -> PlannedRegion:
@@ -282,21 +295,13 @@ class JobPlan:
     @staticmethod
     def from_json(payload: Mapping[str, Any], *, where: str) -> JobPlan:
         """Build and check a plan; a DamagedFileError names the first field that is wrong, or leads nowhere."""
+        options = payload.get("options")
+        if isinstance(options, Mapping):
+            as_record(options, JobSettings, where=where, part="options: ", required=_DECIDE)
+            payload = {name: options[name] for name in _ONCE_OPTIONS if name in options} | payload
         plan = as_record(payload, JobPlan, where=where)
-        as_record(plan.options, _DecidingOptions, where=where, part="options: ")
         _check_results(plan, where)
         return plan
-
-
-@dataclass(frozen=True, slots=True)
-class _DecidingOptions:
-    """Those of a job's options that decide; the others are for people."""
-
-    strategy: Strategy
-    target_bytes: Positive
-    min_parallelism: Positive
-    max_parallelism: Positive
-    default_source_parallelism: Positive | None
 
 
 def read_plan(folder: JobFolder) -> JobPlan:
@@ -326,6 +331,12 @@ def number_plan(folder: JobFolder, plan: JobPlan, now: float) -> JobPlan:
     return replace(plan, generation=max(before.get("generation", 0) + 1, int(now * 1000)), former_sinks=former)
 
 
+_DECIDE = ("strategy", "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism")
+"""Options that every plan has; those that came later have a default."""
+_ONCE_OPTIONS = ("data_interval", "installation")
+"""Facts of the run that older plans hold among their options."""
+
+
 @lru_cache(maxsize=32)
 def _parse(data: bytes, where: str) -> JobPlan:
     return JobPlan.from_json(decode_json(data, where=where), where=where)
@@ -337,20 +348,20 @@ def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
 
 
 def bind_options(
-    options: Mapping[str, Any], slots: int | None, region: Region | PlannedRegion, splittable: tuple[str, ...] = ()
+    options: JobSettings, slots: int | None, region: Region | PlannedRegion, splittable: tuple[str, ...] = ()
 ) -> RegionOptions:
     """The job's `options` as they bind one region, of which the inputs may be `splittable`."""
     return RegionOptions(
-        strategy=options["strategy"],
-        target_bytes=options["target_bytes"],
-        min_parallelism=min(options["min_parallelism"], region.subpartitions),
+        strategy=options.strategy,
+        target_bytes=options.target_bytes,
+        min_parallelism=min(options.min_parallelism, region.subpartitions),
         max_parallelism=region.subpartitions,
-        default_source_parallelism=options["default_source_parallelism"],
+        default_source_parallelism=options.default_source_parallelism,
         parallelism=region.parallelism,
         slots=slots,
         single_subtask_reason=region.single_subtask_reason,
         splittable=splittable,
-        most_waves=options.get("most_waves"),
+        most_waves=options.most_waves,
     )
 
 

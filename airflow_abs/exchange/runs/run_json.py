@@ -17,7 +17,7 @@ def run_to_json(run: RunView) -> dict[str, Any]:
         "job": run.folder.job,
         "spark": run.plan.spark_version,
         "slots": run.plan.slots,
-        "options": dict(run.plan.options),
+        "options": run.plan.options.told(),
         "regions": [region_to_json(region) for region in run.regions],
     }
 

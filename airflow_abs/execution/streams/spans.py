@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_abs.core.settings import SECTION
 from airflow_abs.execution import spans
-from airflow_abs.settings import SECTION
 
 if TYPE_CHECKING:
     from airflow_abs.core.stream_life.life import Batch, StreamLife

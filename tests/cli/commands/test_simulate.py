@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def large_run(root: Path) -> RecordedRun:
         JobFolder(root, "daily_revenue", "2026-01-03", "revenue"),
         regions,
         lambda region, index, subpartition: written[region] + 1000 * subpartition,
-        {**OPTIONS, "target_bytes": 128 * MIB, "max_parallelism": 64, "slots": 16},
+        replace(OPTIONS, target_bytes=128 * MIB, max_parallelism=64, slots=16),
         slots=16,
         seconds=lambda region, index: seconds[region] + index % 7 / 10,
         waited=lambda index: 2.5 + 0.27 * index,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedSink, number_plan
@@ -24,7 +25,7 @@ def folder(tmp_path: Path) -> JobFolder:
 def plan_of(*vertices: str) -> JobPlan:
     sinks = tuple(PlannedSink(vertex, f"{vertex}.sink", Files(f"/mart/{vertex}")) for vertex in vertices)
     region = PlannedRegion("r", vertices, (), (), (), sinks, None, 1, None)
-    return JobPlan("id", (region,), {"installation": "prod"}, None, "4.2.0")
+    return JobPlan("id", (region,), JobSettings(), None, "4.2.0", installation="prod")
 
 
 def plan_next(folder: JobFolder, plan: JobPlan, now: float = NOW) -> JobPlan:
@@ -76,8 +77,19 @@ def test_a_run_publishes_as_itself_whatever_its_vertices_are_called(folder: JobF
 
 
 def test_a_plan_that_names_no_installation_publishes_as_it_did(folder: JobFolder) -> None:
-    plan = replace(plan_of("total"), options={})
+    plan = replace(plan_of("total"), installation=None)
     assert plan.publisher(folder, "total").identity == "dag/monday/job/total"
+
+
+def test_a_plan_that_holds_facts_of_its_run_among_its_options_is_read() -> None:
+    payload = plan_of("total").to_json()
+    for name in ("data_interval", "installation"):
+        del payload[name]
+    payload["options"] |= {"data_interval": ["2026-01-01", "2026-01-02"], "installation": "prod", "fuse_below": 0}
+    del payload["options"]["inference_timeout"]
+    plan = JobPlan.from_json(payload, where="plan.json")
+    assert (plan.data_interval, plan.installation) == (("2026-01-01", "2026-01-02"), "prod")
+    assert plan.options == JobSettings()
 
 
 @pytest.mark.parametrize(

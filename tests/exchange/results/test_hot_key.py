@@ -33,7 +33,7 @@ def made_run(root: Path, hot_bytes: int) -> RecordedRun:
 def test_one_subtask_looks_the_first_that_reads_the_hottest_subpartition(tmp_path: Path) -> None:
     run = made_run(tmp_path, hot_bytes=2000)
     slices = cut_slices(run.stored["sums"])
-    assert OPTIONS["target_bytes"] == 1000
+    assert OPTIONS.target_bytes == 1000
     looking = [each for each in slices if each.hottest is not None]
     assert [5 in (each.subpartitions or ()) for each in looking] == [True]
     found = looking[0].hottest

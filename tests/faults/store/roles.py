@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.publish.object_store import StoreCommit
@@ -145,10 +146,7 @@ class _Try:
             PlannedRegion("orders", ("orders",), (source,), (), (orders,), (), PRODUCERS, SUBPARTITIONS, None),
             PlannedRegion("total", ("total",), (), (reads,), (total,), (), CONSUMERS, SUBPARTITIONS, None),
         )
-        options = {
-            "target_bytes": 1000, "min_parallelism": 1, "max_parallelism": SUBPARTITIONS,
-            "default_source_parallelism": None, "strategy": "balanced", "slots": None,
-        }  # fmt: skip
+        options = JobSettings(target_bytes=1000, max_parallelism=SUBPARTITIONS)
         plan = JobPlan(f"plan of {self.run}", regions, options, 2, "4.2.0")
         write_json(self.folder.plan_path, plan.to_json())
         return plan

@@ -7,7 +7,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -37,7 +37,7 @@ SEED = 18
 GRAPH = build_job_graph(
     [JobVertex("orders", has_source=True), JobVertex("total", has_sink=True)],
     [JobEdge("orders", "total", "orders", Partitioning.HASH, ("region",))],
-    OPTIONS["max_parallelism"],
+    OPTIONS.max_parallelism,
 )
 
 
@@ -85,7 +85,7 @@ class Load:
             "orders": program_of("orders", None, {}, taken["orders"]),
             "total": program_of("total", total, {}, sink=Files(str(self.root / "mart"), mode="append")),
         }
-        options = {**OPTIONS, "target_bytes": 1}
+        options = replace(OPTIONS, target_bytes=1)
         return JobRun.planned(self.endpoint, self.folder(run_id), GRAPH, programs, options)
 
     def work(self, run: JobRun) -> None:

@@ -33,7 +33,7 @@ def put_run(s3: S3Server, root: UPath, made: Path, producers: int, consumers: in
         MadeRegion("orders", files=(100,) * producers, parallelism=producers),
         MadeRegion("total", inputs={"orders": Partitioning.HASH}, parallelism=consumers),
     ]
-    options = {**OPTIONS, "max_parallelism": max(producers, consumers)}
+    options = replace(OPTIONS, max_parallelism=max(producers, consumers))
     run = RecordedRun(JobFolder(made, "dag", "run", "job"), regions, lambda *_: 10, options)
     run.write_plan()
     run.run("orders")
@@ -152,7 +152,7 @@ def test_what_a_subtask_parses_of_the_decision_is_its_own(tmp_path: Path) -> Non
     """The decision names 4,000 files; each of 40 subtasks has 100 of them."""
     regions = [MadeRegion("orders", files=(100,) * 4_000, parallelism=40)]
     run = RecordedRun(
-        JobFolder(tmp_path, "dag", "run", "job"), regions, lambda *_: 10, {**OPTIONS, "max_parallelism": 40}
+        JobFolder(tmp_path, "dag", "run", "job"), regions, lambda *_: 10, replace(OPTIONS, max_parallelism=40)
     )
     run.write_plan()
     run.decide("orders")
