@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_abs.core.settings import TEXT, Installation, JobSettings, VertexOptions, settings_of
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "airflow_abs"
 HEADINGS = re.findall(r"^### `(.+)`$", (ROOT / "docs" / "troubleshooting.md").read_text(), flags=re.MULTILINE)
@@ -31,6 +33,7 @@ INTERNAL_MODULES = {
 # Values are checked by settings before they get to the core; messages of a command, or in a unit test, are read where
 # they are typed.
 INTERNAL_FOLDERS = ("core/", "cli/", "demo/", "testing/")
+FOR_AUTHORS = ("core/graph/job_graph.py", "core/settings.py")
 INTERNAL_MESSAGES = (
     "expected an identity that names the run",
     "mode …, expected one of",
@@ -95,14 +98,23 @@ def longest(heading: str) -> str:
 
 
 SOURCES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}
+OF_SETTINGS = {
+    name: f"{name} is {VARIABLE}; expected {each.kind.expected}"
+    for kind in (JobSettings, Installation, VertexOptions)
+    for name, each in settings_of(kind)
+    if each.kind is not TEXT  # which everything is
+}
 TEXTS = {text for path in SOURCES.values() for text in texts_in(ast.parse(path.read_text()))}
+TEXTS |= set(OF_SETTINGS.values())
 RAISED = [
     pytest.param(texts, id=f"{name}-{number}")
     for name, path in SOURCES.items()
-    if (name not in INTERNAL_MODULES and not name.startswith(INTERNAL_FOLDERS)) or name == "core/graph/job_graph.py"
+    if (name not in INTERNAL_MODULES and not name.startswith(INTERNAL_FOLDERS)) or name in FOR_AUTHORS
     for number, (kind, texts) in enumerate(raised_in(path))
-    if kind not in INTERNAL_TYPES and not any(is_told(internal, texts[0]) for internal in INTERNAL_MESSAGES)
-]
+    if kind not in INTERNAL_TYPES
+    and texts[0] != f"{VARIABLE} is {VARIABLE}; expected {VARIABLE}"  # OF_SETTINGS says it for each
+    and not any(is_told(internal, texts[0]) for internal in INTERNAL_MESSAGES)
+] + [pytest.param([text], id=name) for name, text in OF_SETTINGS.items()]
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
