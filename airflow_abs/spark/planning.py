@@ -21,7 +21,7 @@ from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.publish.publication import check_overwritten, check_target
 from airflow_abs.exchange.py_files import store_py_files
 from airflow_abs.exchange.records.declared_vertex import find_declared_demands
-from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, RunFacts, number_plan
+from airflow_abs.exchange.records.plan import NO_FACTS, JobPlan, PlannedRegion, RunFacts, number_plan
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import write_pinned_files
@@ -54,7 +54,7 @@ def plan_job(
     programs: Mapping[str, VertexProgram],
     options: JobSettings,
     open_path: Callable[[str], ExchangePath],
-    facts: RunFacts = RunFacts(),
+    facts: RunFacts = NO_FACTS,
     history: JobHistory = NO_HISTORY,
 ) -> JobPlan:
     """Check both sides of the exchange, compile all regions, and store the plan: templates first, plan.json last.

@@ -175,6 +175,9 @@ class RunFacts:
     installation: str | None = None
 
 
+NO_FACTS = RunFacts()
+
+
 @dataclass(frozen=True, slots=True)
 class JobPlan:
     """All regions, producers first, and what binds their decisions.
@@ -298,7 +301,7 @@ class JobPlan:
         options = payload.get("options")
         if isinstance(options, Mapping):
             as_record(options, JobSettings, where=where, part="options: ", required=_DECIDE)
-            payload = {name: options[name] for name in _ONCE_OPTIONS if name in options} | payload
+            payload = {**{name: options[name] for name in _ONCE_OPTIONS if name in options}, **payload}
         plan = as_record(payload, JobPlan, where=where)
         _check_results(plan, where)
         return plan
