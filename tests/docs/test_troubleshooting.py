@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.core.settings import TEXT, Installation, JobSettings, VertexOptions, settings_of
+from airflow_abs.core.settings import TEXT, HostSettings, JobSettings, VertexOptions, settings_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "airflow_abs"
@@ -100,7 +100,7 @@ def longest(heading: str) -> str:
 SOURCES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}
 OF_SETTINGS = {
     name: f"{name} is {VARIABLE}; expected {each.kind.expected}"
-    for kind in (JobSettings, Installation, VertexOptions)
+    for kind in (JobSettings, HostSettings, VertexOptions)
     for name, each in settings_of(kind)
     if each.kind is not TEXT  # which everything is
 }
