@@ -82,7 +82,7 @@ def test_a_plan_that_names_no_installation_publishes_as_it_did(folder: JobFolder
 
 
 def test_a_plan_that_holds_facts_of_its_run_among_its_options_is_read() -> None:
-    payload = plan_of("total").to_json()
+    payload = plan_of().to_json()
     for name in ("data_interval", "installation"):
         del payload[name]
     payload["options"] |= {"data_interval": ["2026-01-01", "2026-01-02"], "installation": "prod", "fuse_below": 0}
