@@ -36,7 +36,7 @@ from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, co
 from airflow_abs.spark.connect.capacity import RANGE_ROWS, splits_of_range
 from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
 from airflow_abs.spark.inference.infer import infer_edges
-from airflow_abs.spark.narrowing import narrow_vertices
+from airflow_abs.spark.narrowing import combine_edges, narrow_vertices
 from airflow_abs.spark.proof import Proof, prove_vertices
 from airflow_abs.spark.pruning.joined_sources import find_joined_columns
 from airflow_abs.spark.pruning.partitions import prune_sources
@@ -198,7 +198,7 @@ def _store_regions(
     list_today: Callable[[PlannedSource], Sequence[SourceFile]],
 ) -> tuple[PlannedRegion, ...]:
     """Cut every region into steps and write their templates; what they do not read of their sources is left out."""
-    compiled = narrow_vertices(session, today.graph, compiled)
+    compiled = narrow_vertices(session, today.graph, combine_edges(session, today.graph, compiled))
     specs = assign_results(session, today.graph, compiled)
     orders = order_rows(today, {edge: spec.name for edge, spec in specs.items() if spec.expression is not None})
     regions = []

@@ -29,6 +29,9 @@ INTERNAL_MODULES = {
     "tables/iceberg/field_ids.py",  # told as "...: its columns cannot be given the field ids of table ...: <this>"
     "spark/proof/explained.py",  # told as "Spark's plan of its transform cannot be read for the proof ... (<this>)"
     "exchange/storage/locations.py",
+    # told in the log of `plan`, of an edge that carries rows
+    "spark/narrowing/merging.py",
+    "spark/narrowing/partial_aggregates.py",
 }
 # Values are checked by settings before they get to the core; messages of a command, or in a unit test, are read where
 # they are typed.

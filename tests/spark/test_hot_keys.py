@@ -38,7 +38,9 @@ HOT_SHARE = 40  # percent of the sales, as in the workload hot_key of the benchm
 def totals(sales: Any) -> Any:
     from pyspark.sql import functions as sf
 
-    return sales.groupBy("customer id", "day").agg(sf.sum("amount").alias("amount"))
+    # a deviation does not merge: partial sums of a hot key would be one row of each producer
+    deviation = sf.stddev("amount").alias("deviation")
+    return sales.groupBy("customer id", "day").agg(sf.sum("amount").alias("amount"), deviation)
 
 
 def planned(server: ConnectEndpoint, folder: Path, hot: str, **options: Any) -> JobRun:

@@ -199,12 +199,25 @@ def _parts(path: str, data_type: DataType) -> Iterator[tuple[str, DataType]]:
         yield path, data_type
 
 
+def is_key_type(data_type: DataType) -> bool:
+    """Whether it was tried that equal values of this type have equal hashes."""
+    return all(_is_tried(part) for _, part in _parts("", data_type))
+
+
+def _is_tried(data_type: DataType) -> bool:
+    from pyspark.sql.types import StringType
+
+    if isinstance(data_type, StringType):
+        return bool(data_type.simpleString() == "string")
+    return data_type.typeName() in _TRIED
+
+
 def _check_key_type(consumer: str, index: int, name: str, path: str, data_type: DataType) -> None:
     """Keys are of types of which it was tried that equal values have equal hashes; `tests/proof` draws them all."""
     from pyspark.sql.types import StringType
 
     kind, shown = data_type.typeName(), data_type.simpleString()
-    if shown == "string" or (kind in _TRIED and not isinstance(data_type, StringType)):
+    if _is_tried(data_type):
         return
     if isinstance(data_type, StringType):
         raise JobGraphError(

@@ -46,6 +46,8 @@ from airflow_abs.tables.source import Given, Pin
 DataFrame = Any
 Session = Any
 StructType = Any
+_FEW = 4
+"""Aggregates that are named where an edge is described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class CompiledVertex:
     files first. Inputs passed on inside the region are part of the relation. `splittable` are placeholders of inputs
     of which a hot subpartition may be distributed. `call_sites` are lines of the author's code by plan id of relations.
     `all_columns` are those of its output if its rows are written; the schema has the ones that somebody reads, and rows
-    that do not meet the `filters` are left out.
+    that do not meet the `filters` are left out. `partial` are the aggregates, in words, whose partial results are
+    written in the place of rows.
     """
 
     name: str
@@ -91,12 +94,16 @@ class CompiledVertex:
     expectations: tuple[Expectation, ...] = ()
     all_columns: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
 
     def describe_written(self) -> str:
         """``3 of 31 columns, rows where (`amount` > 0)``; nothing if all of its output is written."""
         written, all_of_them = len(self.schema.names), len(self.all_columns)
         columns = [f"{written} of {all_of_them} columns"] if written < all_of_them else []
         rows = [f"rows where {' and '.join(self.filters)}"] if self.filters else []
+        if self.partial:
+            first, more = self.partial[:_FEW], len(self.partial) - _FEW
+            return f"partial {', '.join(first)}{f' and {more} more' if more > 0 else ''}"
         return ", ".join(columns + rows)
 
 

@@ -28,8 +28,8 @@ from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.compile.key_types import is_hashable, resolve_keys
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.narrowing.stand_ins import STAND_IN, explain, only, proof_settings, scan_nothing, stand_in
 from airflow_abs.spark.proof.explained import Operator, UnreadablePlanError, read_plan
-from airflow_abs.spark.proof.markers import CONF
 from airflow_abs.spark.proof.proof_copy import proof_copy
 from airflow_abs.spark.proof.prove import set_for_proof
 from airflow_abs.spark.pruning.filters import read_condition
@@ -38,8 +38,6 @@ from airflow_abs.spark.relations import (
     column,
     filter_rows,
     placeholder_relation,
-    read_files,
-    rename_columns,
     select_columns,
     select_expressions,
     sql_expression,
@@ -51,9 +49,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STAND_IN = "__airflow_abs_column_"
-_READ = re.compile(rf"{_STAND_IN}(\d+)_(\d+):")
-_QUOTED = re.compile(rf"`{_STAND_IN}\d+_(\d+)`")
+_READ = re.compile(rf"{STAND_IN}(\d+)_(\d+):")
+_QUOTED = re.compile(rf"`{STAND_IN}\d+_(\d+)`")
 _NOT_WRITTEN = "airflow_abs did not write column"
 _REQUESTS = 4
 """At once."""
@@ -97,7 +94,7 @@ def narrow_vertices(
             narrowed[name] = _narrow(compiled[name], what, producers, written)
             if producers:
                 relying.append((narrowed[name], producers))
-            if told := narrowed[name].describe_written():
+            if (told := narrowed[name].describe_written()) and not narrowed[name].partial:
                 log.info("vertex %r writes %s; its readers use no more: %s", name, told, ", ".join(what.columns))
         _check_unread(session, relying, written)
         return narrowed
@@ -166,7 +163,7 @@ class _Reading:
         if not conditions:
             return unique
         counted = [column(f"c{number}", sql_expression(each)) for number, each in enumerate(conditions)]
-        scans = self._scans(own, select_expressions(_stand_in(0, own.schema), counted), [own.schema])
+        scans = self._scans(own, select_expressions(stand_in(0, own.schema), counted), [own.schema])
         names = own.schema.names
         return unique | (
             {names[place] for scan in scans for place in scan.columns} if scans is not None else set(names)
@@ -179,7 +176,7 @@ class _Reading:
             return
         schemas = [self.compiled[producer].schema for producer in producers.values()]
         stand_ins = {
-            placeholder: partial(_stand_in, number, schemas[number]) for number, placeholder in enumerate(producers)
+            placeholder: partial(stand_in, number, schemas[number]) for number, placeholder in enumerate(producers)
         }
         rows = _only_rows(proof_copy(own.relation, stand_ins, {}), own, written)
         scans = self._scans(own, rows, schemas)
@@ -194,10 +191,12 @@ class _Reading:
     def _scans(self, own: CompiledVertex, relation: Relation, schemas: Sequence[StructType]) -> list[_Scan] | None:
         """Where Spark's plan reads stand-ins; None if that cannot be told."""
         try:
-            with set_conf(self.session, own.name, _settings(own)):
-                plan = read_plan(_explain(self.session, relation))
+            with set_conf(self.session, own.name, proof_settings(own)):
+                plan = read_plan(explain(self.session, relation))
         except UnreadablePlanError:
             return None
+        if any(map(_is_folded, plan.operators())):
+            return None  # nobody knows what it would read: what is always false here need not be on narrowed inputs
         scans = []
         for root in (plan.root, *plan.subqueries):
             for operator, condition in _leaves(root):
@@ -207,6 +206,10 @@ class _Reading:
                 replace(scan, filters=frozenset()) for scan in scans
             ]  # one of them reads all rows, nobody knows which
         return scans
+
+
+def _is_folded(operator: Operator) -> bool:
+    return operator.name == "LocalTableScan" and operator.detail("Arguments").startswith("<empty>")
 
 
 def _leaves(root: Operator) -> Iterator[tuple[Operator, str]]:
@@ -224,16 +227,17 @@ def _leaves(root: Operator) -> Iterator[tuple[Operator, str]]:
 
 
 def _read_scan(operator: Operator, condition: str, schemas: Sequence[StructType]) -> list[_Scan]:
-    columns = [(int(number), int(place)) for number, place in _READ.findall(operator.detail("ReadSchema"))]
+    columns = [(int(stand), int(place)) for stand, place in _READ.findall(operator.detail("ReadSchema"))]
     if not columns:
         return []
-    stand_in, schema = columns[0][0], schemas[columns[0][0]]
-    types = {f"{_STAND_IN}{stand_in}_{place}": each.dataType.jsonValue() for place, each in enumerate(schema.fields)}
+    number = columns[0][0]
+    schema = schemas[number]
+    types = {f"{STAND_IN}{number}_{place}": each.dataType.jsonValue() for place, each in enumerate(schema.fields)}
     shown = {name: kind if isinstance(kind, str) else "" for name, kind in types.items()}
     filters = {
         _QUOTED.sub(lambda found: quote(schema.names[int(found[1])]), text) for text in read_condition(condition, shown)
     }
-    return [_Scan(stand_in, frozenset(place for _, place in columns), frozenset(filters))]
+    return [_Scan(number, frozenset(place for _, place in columns), frozenset(filters))]
 
 
 def _find_narrowed(
@@ -255,8 +259,8 @@ def _narrow(
     return replace(
         own,
         relation=relation,
-        schema=_only(own.schema, what.columns),
-        all_columns=tuple(own.schema.names),
+        schema=only(own.schema, what.columns),
+        all_columns=own.all_columns or tuple(own.schema.names),
         filters=what.filters,
     )
 
@@ -271,7 +275,7 @@ def _only_rows(relation: Relation, own: CompiledVertex, what: Written) -> Relati
 def _whole(placeholder: str, producer: CompiledVertex, written: Sequence[str]) -> Relation:
     """All columns of a producer over a placeholder for what is written of them."""
     schema = producer.schema
-    rows = placeholder_relation(placeholder, _only(schema, written).json())
+    rows = placeholder_relation(placeholder, only(schema, written).json())
     values = {name: sql_expression(quote(name)) for name in written}
     return select_expressions(
         rows, [column(each.name, values.get(each.name) or _missing(producer.name, each)) for each in schema.fields]
@@ -313,9 +317,10 @@ def _check_unread(
 
     def ask(own: CompiledVertex, producers: Mapping[str, CompiledVertex]) -> re.Match[str] | None:
         scans = {
-            name: partial(_scan, _only(each.schema, written[each.name].columns)) for name, each in producers.items()
+            name: partial(scan_nothing, only(each.schema, written[each.name].columns))
+            for name, each in producers.items()
         }
-        text = _explain(session, proof_copy(own.relation, scans, {}))
+        text = explain(session, proof_copy(own.relation, scans, {}))
         return re.search(rf"{_NOT_WRITTEN} ('.*?') of vertex ('.*?'),", text)
 
     alike: dict[tuple[tuple[str, str], ...], list[tuple[CompiledVertex, Mapping[str, CompiledVertex]]]] = {}
@@ -323,45 +328,13 @@ def _check_unread(
         alike.setdefault(tuple(sorted(own.spark_conf.items())), []).append((own, producers))
     with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="explain") as pool:
         for group in alike.values():
-            with set_conf(session, group[0][0].name, _settings(group[0][0])):
+            with set_conf(session, group[0][0].name, proof_settings(group[0][0])):
                 for (own, _), found in zip(group, pool.map(lambda each: ask(*each), group), strict=True):
                     if found:
                         raise JobGraphError(
                             f"vertex {own.name!r}: Spark's plan reads column {found[1]} of vertex {found[2]}, and its "
                             f"planner found nobody who does; set edge_columns='all' for {found[2]}, and report it"
                         )
-
-
-def _only(schema: StructType, names: Sequence[str]) -> StructType:
-    from pyspark.sql.types import StructType
-
-    return StructType([schema[name] for name in names])
-
-
-def _stand_in(number: int, schema: StructType) -> Relation:
-    """Files of no rows whose columns are found again in a plan, under the names of the schema."""
-    from pyspark.sql.types import StructField, StructType
-
-    fields = [
-        StructField(f"{_STAND_IN}{number}_{place}", entry.dataType, entry.nullable, entry.metadata)
-        for place, entry in enumerate(schema.fields)
-    ]
-    return rename_columns(_scan(StructType(fields)), schema.names)
-
-
-def _scan(schema: StructType) -> Relation:
-    return read_files([], file_format="parquet", schema=schema.json())
-
-
-def _explain(session: Any, relation: Relation) -> str:
-    plan = protos().Plan()
-    plan.root.CopyFrom(relation)  # the constructor refuses deep plans
-    return str(session.client.explain_string(plan, "formatted"))
-
-
-def _settings(own: CompiledVertex) -> dict[str, str]:
-    """The author's, as far as a proof leaves them."""
-    return {key: value for key, value in own.spark_conf.items() if key not in CONF}
 
 
 def _narrowest(schema: StructType) -> str:

@@ -15,10 +15,10 @@ from airflow_abs.core.expect.expectations import Expect, Unique, read_expectatio
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark import narrowing
 from airflow_abs.spark.compile.vertices import CompiledVertex, compile_vertices
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.narrowing import Written, narrow_vertices
+from airflow_abs.spark.narrowing import columns_and_rows
+from airflow_abs.spark.narrowing.columns_and_rows import Written, narrow_vertices
 from tests.job_runner import program_of, rows, run_job
 
 pytestmark = pytest.mark.spark
@@ -181,6 +181,11 @@ def test_a_filter_above_a_limit_or_an_opaque_function_drops_nothing_before(sessi
     assert filters(session, lambda orders: orders.limit(5).where("day > '2026-01-01'")) == ()
 
 
+def test_a_condition_that_is_always_false_narrows_nothing(session: Any) -> None:
+    assert len(written(session, lambda orders: total(orders.where("order_id NOT IN (1, 2, NULL)")))) == 6
+    assert len(written(session, lambda orders: total(orders.where("amount = 5.123")))) == 6
+
+
 def test_expectations_are_about_all_rows(session: Any) -> None:
     recent = lambda orders: total(orders.where("day > '2026-01-01'"))  # noqa: E731
     assert filters(session, recent, expect={"positive": Expect("amount > 0")}) == ()
@@ -244,6 +249,7 @@ def run(connect_server: ConnectEndpoint, tmp_path: Path) -> Callable[..., Any]:
     return start
 
 
+@pytest.mark.sample
 def test_files_hold_the_columns_that_are_read_and_the_rows_are_duckdbs(run: Callable[..., Any], tmp_path: Path) -> None:
     done = run()
     held = {step.vertex: step.columns for region in done.plan.regions for step in region.steps}
@@ -260,13 +266,14 @@ def test_files_hold_the_columns_that_are_read_and_the_rows_are_duckdbs(run: Call
     assert [tuple(map(str, row)) for row in rows(found)] == [tuple(map(str, row)) for row in expected]
 
 
+@pytest.mark.sample
 def test_one_column_too_few_is_found_in_plan(run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    find = narrowing._Reading.find
+    find = columns_and_rows._Reading.find
 
     def too_few(reading: Any) -> Any:
         return {**find(reading), "lines": Written(("customer",))}
 
-    monkeypatch.setattr(narrowing._Reading, "find", too_few)
+    monkeypatch.setattr(columns_and_rows._Reading, "find", too_few)
     with pytest.raises(
         JobGraphError, match=r"vertex 'joined': Spark's plan reads column 'line' of vertex 'lines', and"
     ):
@@ -276,8 +283,10 @@ def test_one_column_too_few_is_found_in_plan(run: Callable[..., Any], monkeypatc
 def test_a_column_that_is_read_after_all_fails_and_is_never_null(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find = narrowing._Reading.find
-    monkeypatch.setattr(narrowing._Reading, "find", lambda reading: {**find(reading), "lines": Written(("customer",))})
-    monkeypatch.setattr(narrowing, "_check_unread", lambda *arguments: None)
+    find = columns_and_rows._Reading.find
+    monkeypatch.setattr(
+        columns_and_rows._Reading, "find", lambda reading: {**find(reading), "lines": Written(("customer",))}
+    )
+    monkeypatch.setattr(columns_and_rows, "_check_unread", lambda *arguments: None)
     with pytest.raises(Exception, match=r"airflow_abs did not write column 'line' of vertex 'lines'"):
         run()

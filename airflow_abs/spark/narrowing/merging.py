@@ -1,0 +1,251 @@
+"""Aggregates that merge exactly: what is computed of the rows, and what of that gives the value of plain Spark.
+
+Each function is here for the types of which it was tried that types, NULL, NaN, overflow and rounding are those of one
+aggregate over all rows (`tests/spark/narrowing/test_merging.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.core.sql_names import quote
+from airflow_abs.spark.connect.protocol import protos
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+_AROUND = frozenset(
+    {"+", "-", "*", "/", "%", "negative", "==", "<=>", "<", "<=", ">", ">=", "!=", "and", "or", "not", "when"}
+    | {"coalesce", "round", "nullif", "ifnull", "isnull", "isnotnull", "greatest", "least", "abs", "struct"}
+)
+"""Functions of one row that may stand around aggregates."""
+_INTEGERS = frozenset({"byte", "short", "integer", "long"})
+_FLOATING = frozenset({"float", "double"})
+_ORDERED = _INTEGERS | _FLOATING | {"boolean", "date", "timestamp", "timestamp_ntz", "decimal", "binary", "string"}
+_SAME_AGAIN = {
+    **dict.fromkeys(("min", "max"), _ORDERED),
+    **dict.fromkeys(("bool_and", "every", "bool_or", "some", "any"), frozenset({"boolean"})),
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _INTEGERS),
+}
+"""Functions that merge their own results, by types of arguments."""
+_AVERAGES = ("avg", "mean")
+_MERGED = frozenset({"count", "sum", *_AVERAGES, *_SAME_AGAIN})
+_MOST_DIGITS_ADDED = 28
+"""Of decimals whose partial sums have room for 10^10 rows; one that overflows is NULL, and would be passed over."""
+_MOST_DIGITS_AS_DOUBLE = 11
+"""Of decimals whose averages Spark computes as doubles."""
+_MOST_DIGITS_DIVIDED, _MOST_SCALE_DIVIDED = 21, 9
+"""Of decimals of which a sum can be divided by up to 10^12 rows with more digits than can make a rounding differ."""
+
+
+class NotMergedError(Exception):
+    """Why an edge carries rows, for the log."""
+
+
+@dataclass(slots=True)
+class PartialColumns:
+    """The columns of partial results so far: what they are of the rows, by name; and the aggregates in words."""
+
+    expressions: dict[str, Any] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+
+    def take(self, name: str) -> str:
+        """The name, or one like it that no column has."""
+        free = next(each for each in (name, *(f"{name}_{n}" for n in range(1, 1000))) if each.lower() not in self.taken)
+        self.taken.add(free.lower())
+        return free
+
+    def add(self, name: str, expression: Any) -> str:
+        """A column of this expression, quoted for SQL; the one that there is if there is one."""
+        known = next((each for each, other in self.expressions.items() if other == expression), None)
+        if known is None:
+            known = self.take(name)
+            self.expressions[known] = expression
+        return quote(known)
+
+
+def find_calls(expression: Any) -> list[Any]:
+    """The calls of aggregates in one output of an aggregate.
+
+    Raises:
+        NotMergedError: there is something else than functions of them.
+    """
+    waiting, found = [expression], []
+    while waiting:
+        each = waiting.pop()
+        kind = each.WhichOneof("expr_type")
+        if kind == "alias":
+            waiting.append(each.alias.expr)
+        elif kind == "cast":
+            waiting.append(each.cast.expr)
+        elif kind == "unresolved_function" and not each.unresolved_function.is_user_defined_function:
+            name = each.unresolved_function.function_name.lower()
+            if name in _MERGED:
+                found.append(each)
+            elif name in _AROUND:
+                waiting += each.unresolved_function.arguments
+            else:
+                raise NotMergedError(f"{name}() is none of the functions that merge exactly")
+        elif kind != "literal":
+            raise NotMergedError(f"{describe(each)} is no call of an aggregate that can be read")
+    return found
+
+
+def replace_calls(expression: Any, merged: Mapping[bytes, Any]) -> Any:
+    """A copy of one output of an aggregate with others in the place of its calls, by `key_of`."""
+    replaced = protos().Expression()
+    replaced.CopyFrom(expression)
+    for each in find_calls(replaced):
+        each.CopyFrom(merged[key_of(each)])
+    return replaced
+
+
+def merge_call(call: Any, types: Sequence[DataType], columns: PartialColumns) -> str:
+    """SQL for one aggregate over partial results, which are added to `columns`.
+
+    Args:
+        call: of no distinct values.
+        types: of its arguments.
+        columns: of the partial results.
+
+    Raises:
+        NotMergedError: this function does not merge exactly for these types.
+    """
+    name, arguments, told = call.unresolved_function.function_name.lower(), _arguments(call), describe(call)
+    columns.told.append(told)
+    if name == "count":
+        return f"coalesce(sum({columns.add('rows' if counts_rows(call) else told, call)}), 0L)"
+    if len(arguments) != 1 or (call.unresolved_function.is_distinct and name not in ("min", "max")):
+        raise NotMergedError(f"{told} does not merge exactly")
+    (kind,) = types
+    merged = None
+    if kind.typeName() in _SAME_AGAIN.get(name, ()) and _is_plain(kind):
+        merged = f"{name}({columns.add(told, call)})"
+    elif name == "sum":
+        merged = _merge_sum(call, kind, columns)
+    elif name in _AVERAGES:
+        merged = _merge_average(call, kind, columns)
+    if merged is None:
+        raise NotMergedError(f"{told} of {kind.simpleString()} does not merge exactly")
+    return merged
+
+
+def _merge_sum(call: Any, kind: DataType, columns: PartialColumns) -> str | None:
+    name: Any = kind.typeName()
+    if name in _INTEGERS | _FLOATING:
+        return f"sum({columns.add(describe(call), call)})"
+    if name == "decimal" and kind.precision <= _MOST_DIGITS_ADDED:
+        added = columns.add(describe(call), call)
+        return f"CAST(sum({added}) AS DECIMAL({kind.precision + 10}, {kind.scale}))"
+    return None
+
+
+def _merge_average(call: Any, kind: Any, columns: PartialColumns) -> str | None:
+    """As Spark's `Average` and its optimizer's `DecimalAggregates` divide."""
+    (argument,), name = _arguments(call), kind.typeName()
+    of = describe(argument)
+    if name not in _INTEGERS | _FLOATING | {"decimal"}:
+        return None
+    counted = f"nullif(sum({columns.add(f'count({of})', _renamed(call, 'count'))}), 0L)"
+    if name != "decimal":
+        added = columns.add(f"sum({of} as double)", call_function("sum", _cast(argument, "double")))
+        return f"sum({added}) / CAST({counted} AS DOUBLE)"
+    digits, scale = kind.precision, kind.scale
+    result = f"DECIMAL({digits + 4}, {scale + 4})"
+    if digits <= _MOST_DIGITS_AS_DOUBLE:
+        unscaled = _cast(call_function("*", argument, _long(10**scale)), "double")
+        added = columns.add(f"sum({of} unscaled)", call_function("sum", unscaled))
+        return f"CAST(sum({added}) / CAST({counted} AS DOUBLE) / 1e{scale}D AS {result})"
+    if digits > _MOST_DIGITS_DIVIDED or scale > _MOST_SCALE_DIVIDED:
+        return None
+    added = f"sum({columns.add(f'sum({of})', _renamed(call, 'sum'))})"
+    whole = f"CAST({added} div {counted} AS DECIMAL({digits - scale}, 0))"
+    rest = f"CAST({added} % {counted} AS DECIMAL({12 + scale}, {scale})) / CAST({counted} AS DECIMAL(15, 0))"
+    return f"CAST({whole} + {rest} AS {result})"
+
+
+def _is_plain(kind: DataType) -> bool:
+    """Equal values are the same: no collation, no padding."""
+    return bool(kind.typeName() != "string" or kind.simpleString() == "string")
+
+
+def counts_distinct(call: Any) -> bool:
+    function = call.unresolved_function
+    return bool(function.is_distinct) and function.function_name.lower() == "count"
+
+
+def counts_rows(call: Any) -> bool:
+    """Whether it is ``count(*)``, or ``count(1)``."""
+    function = call.unresolved_function
+    named = function.function_name.lower() == "count" and not function.is_distinct
+    return named and all(_is_never_null(each) for each in function.arguments)
+
+
+def _is_never_null(argument: Any) -> bool:
+    if argument.WhichOneof("expr_type") == "unresolved_star":
+        return not argument.unresolved_star.unparsed_target
+    return bool(argument.WhichOneof("expr_type") == "literal" and argument.literal.WhichOneof("literal_type") != "null")
+
+
+def describe(expression: Any) -> str:
+    """``sum(amount)``; where an expression is something else than calls of columns, its kind."""
+    match expression.WhichOneof("expr_type"):
+        case "unresolved_attribute":
+            return str(expression.unresolved_attribute.unparsed_identifier)
+        case "unresolved_star":
+            return "*"
+        case "literal":
+            return str(getattr(expression.literal, expression.literal.WhichOneof("literal_type")))
+        case "expression_string":
+            return str(expression.expression_string.expression)
+        case "unresolved_function":
+            function = expression.unresolved_function
+            return f"{function.function_name}({', '.join(map(describe, function.arguments))})"
+        case other:
+            return str(other).replace("_", " ")
+
+
+def key_of(expression: Any) -> bytes:
+    """Equal for equal expressions."""
+    return bytes(expression.SerializeToString(deterministic=True))
+
+
+def attribute_of(name: str) -> Any:
+    """A column by its name."""
+    proto = protos()
+    return proto.Expression(unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=quote(name)))
+
+
+def call_function(name: str, *arguments: Any, distinct: bool = False) -> Any:
+    """A call of one of Spark's functions."""
+    proto = protos()
+    return proto.Expression(
+        unresolved_function=proto.Expression.UnresolvedFunction(
+            function_name=name, arguments=arguments, is_distinct=distinct
+        )
+    )
+
+
+def _arguments(call: Any) -> list[Any]:
+    return list(call.unresolved_function.arguments)
+
+
+def _renamed(call: Any, name: str) -> Any:
+    """Another function of the same arguments."""
+    other = protos().Expression()
+    other.CopyFrom(call)
+    other.unresolved_function.function_name = name
+    return other
+
+
+def _cast(expression: Any, to: str) -> Any:
+    proto = protos()
+    return proto.Expression(cast=proto.Expression.Cast(expr=expression, type_str=to))
+
+
+def _long(value: int) -> Any:
+    proto = protos()
+    return proto.Expression(literal=proto.Expression.Literal(long=value))

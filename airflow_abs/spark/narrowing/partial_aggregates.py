@@ -1,0 +1,313 @@
+"""Edges that carry partial aggregates in the place of rows, where the only consumer aggregates what it reads.
+
+It is what Spark does on the map side of a shuffle: the producer groups its rows by the consumer's own keys, and the
+consumer merges one row for each group and subtask. Only aggregates that merge to the very values of plain Spark take
+part; all others are written as rows, with the reason in the log.
+
+What stands between the consumer's input and its aggregate (filters, projections, functions of one row) moves to the
+producer with it. That these work row by row is read from Spark's plan of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
+from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.spark.compile.contracts import set_conf
+from airflow_abs.spark.compile.key_types import is_key_type, resolve_keys
+from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
+from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.narrowing.merging import (
+    NotMergedError,
+    PartialColumns,
+    attribute_of,
+    call_function,
+    counts_distinct,
+    counts_rows,
+    describe,
+    find_calls,
+    key_of,
+    merge_call,
+    replace_calls,
+)
+from airflow_abs.spark.narrowing.stand_ins import explain, proof_settings, stand_in
+from airflow_abs.spark.non_repeatable import find_non_repeatable
+from airflow_abs.spark.proof.explained import UnreadablePlanError, read_plan
+from airflow_abs.spark.proof.proof_copy import proof_copy
+from airflow_abs.spark.relations import (
+    Relation,
+    column,
+    no_rows,
+    placeholder_relation,
+    rename_columns,
+    select_expressions,
+    sql_expression,
+)
+from airflow_abs.spark.template import inline, messages_below
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+log = logging.getLogger(__name__)
+
+_OF_PRODUCER = "airflow_abs.column"
+"""In the metadata of a column: the one of the producer's that it is."""
+
+_ROW_BY_ROW = frozenset(
+    {"project", "filter", "with_columns", "with_columns_renamed", "drop", "subquery_alias", "to_df", "to_schema"}
+    | {"fill_na", "drop_na", "replace"}
+)
+"""Relations that may stand between an input and its aggregate, if Spark plans them as these operators."""
+_ROW_BY_ROW_OPERATORS = re.compile(
+    r"Project|Filter|Generate|BatchEvalPython|ArrowEvalPython|ColumnarToRow|Scan parquet.*|LocalTableScan|InputAdapter"
+)
+
+
+def combine_edges(
+    session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVertex], keep_all: Collection[str] = ()
+) -> dict[str, CompiledVertex]:
+    """The vertices, with partial aggregates as outputs where their only consumer can merge them.
+
+    Args:
+        session: a Connect session; asked some six times for each edge whose consumer aggregates its rows first.
+        graph: the day's, whose edges between regions are written.
+        compiled: its vertices, as `plan_region` takes them.
+        keep_all: vertices whose files have all columns and rows, whoever reads them.
+    """
+    from pyspark.errors import AnalysisException
+
+    combined = dict(compiled)
+    for edge in graph.edges:
+        if edge.producer in keep_all or not _may_combine(graph, edge):
+            continue
+        producer, consumer = combined[edge.producer], combined[edge.consumer]
+        placeholder = next((name for name, each in consumer.inputs.items() if each == edge), None)
+        if placeholder is None or producer.expectations:
+            continue
+        try:
+            with set_conf(session, consumer.name, proof_settings(consumer)):
+                pair = _combine(session, edge, producer, consumer, placeholder)
+        except (NotMergedError, AnalysisException) as why:
+            log.info("%s carries rows, no partial aggregates: %s", edge, str(why).partition("\n")[0])
+            continue
+        for vertex in pair:
+            combined[vertex.name] = vertex
+    return combined
+
+
+def _may_combine(graph: JobGraph, edge: JobEdge) -> bool:
+    return (
+        graph.crosses_regions(edge)
+        and edge.partitioning is not Partitioning.BROADCAST
+        and edge.prunes is None
+        and len(graph.outputs_of(edge.producer)) == 1
+        and not graph.vertex(edge.producer).is_gate
+        and is_materialised(graph, edge.consumer)
+    )
+
+
+def _combine(
+    session: Any, edge: JobEdge, producer: CompiledVertex, consumer: CompiledVertex, placeholder: str
+) -> tuple[CompiledVertex, ...]:
+    """Both sides as they run; neither if the consumer does not aggregate its input first."""
+    relation = protos().Relation()
+    relation.CopyFrom(consumer.relation)
+    place = _find_aggregate(relation, placeholder)
+    if place is None:
+        return ()
+    if producer.spark_conf != consumer.spark_conf:
+        raise NotMergedError(f"{producer.name} and {consumer.name} have different settings of Spark")
+    if what := find_non_repeatable(place):
+        raise NotMergedError(f"{what[0].function}() is not a function of its rows")
+    keys = resolve_keys(producer.name, producer.schema, edge.keys) if edge.partitioning is Partitioning.HASH else ()
+    kind = place.WhichOneof("rel_type")
+    rows = _Rows(session, producer.schema, placeholder, getattr(place, kind).input)
+    halves = (_merge_distinct if kind == "deduplicate" else _merge_groups)(place, rows, keys)
+    schema = rows.ask_schema(halves.written)
+    into = halves.merge(placeholder_relation(placeholder, schema.json()))
+    into.common.CopyFrom(place.common)  # columns may be looked up by its plan id
+    before, after = rows.ask_schema(place), rows.ask_schema(into)
+    if before != after:
+        raise NotMergedError(f"{before.simpleString()} would become {after.simpleString()}")
+    place.CopyFrom(into)
+    written = replace(
+        producer,
+        relation=inline(halves.written, {placeholder: producer.relation}),
+        schema=schema,
+        all_columns=producer.all_columns or tuple(producer.schema.names),
+        partial=halves.told,
+    )
+    log.info("%s carries %s", edge, written.describe_written())
+    return written, replace(consumer, relation=relation)
+
+
+def _find_aggregate(relation: Relation, placeholder: str) -> Any | None:
+    """The aggregate, or the distinct, that is the first to look at more than one row of an input: a message inside
+    `relation`. None if there is none, or the input is read in two places."""
+    messages, parents, places = [relation], dict[int, int](), list[int]()
+    for number, message in enumerate(messages):  # it grows
+        for below in messages_below(message):
+            parents[len(messages)] = number
+            messages.append(below)
+        if message.DESCRIPTOR.name == "SubqueryAlias" and message.alias == placeholder:
+            places.append(number)
+    if len(places) != 1:
+        return None
+    at = parents[places[0]]
+    while at in parents:
+        at = parents[parents[at]]  # the relation whose input it is, unless something else holds it
+        outer = messages[at]
+        kind = outer.WhichOneof("rel_type") if outer.DESCRIPTOR.name == "Relation" else None
+        if kind in ("aggregate", "deduplicate"):
+            return outer
+        if kind not in _ROW_BY_ROW:
+            return None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What a consumer aggregates: a relation over the placeholder for a producer's rows of this schema."""
+
+    session: Any
+    schema: StructType
+    placeholder: str
+    relation: Relation
+
+    def ask_schema(self, relation: Relation) -> StructType:
+        plan = protos().Plan()
+        plan.root.CopyFrom(relation)  # the constructor refuses deep plans
+        schema: StructType = self.session.client.schema(plan)
+        return schema
+
+    def columns(self, expressions: Sequence[Any] = ()) -> list[tuple[DataType, str]]:
+        """Of each expression over the rows its type, and the column of the producer's that it is unchanged, or "".
+
+        Without expressions, of each column.
+
+        Raises:
+            NotMergedError: more than one row is looked at.
+        """
+        from pyspark.sql.types import StructField, StructType
+
+        marked = StructType(
+            [StructField(each.name, each.dataType, each.nullable, {_OF_PRODUCER: each.name}) for each in self.schema]
+        )
+        values = [column(f"value_{number}", each) for number, each in enumerate(expressions)]
+        relation = select_expressions(self.relation, values) if values else self.relation
+        self._check_row_by_row(relation)
+        found = self.ask_schema(proof_copy(relation, {self.placeholder: partial(no_rows, marked.json())}, {}))
+        return [(each.dataType, each.metadata.get(_OF_PRODUCER, "")) for each in found]
+
+    def _check_row_by_row(self, relation: Relation) -> None:
+        try:
+            plan = read_plan(
+                explain(self.session, proof_copy(relation, {self.placeholder: partial(stand_in, 0, self.schema)}, {}))
+            )
+        except UnreadablePlanError as error:
+            raise NotMergedError("Spark's plan of what comes before cannot be read") from error
+        for operator in plan.operators():
+            if not _ROW_BY_ROW_OPERATORS.fullmatch(operator.name):
+                raise NotMergedError(f"{operator.name} comes before, which looks at more than one row")
+        if plan.subqueries:
+            raise NotMergedError("a subquery comes before")
+
+
+@dataclass(frozen=True, slots=True)
+class _Halves:
+    """What the producer writes, what the consumer makes of it, and both in words."""
+
+    written: Relation
+    merge: Callable[[Relation], Relation]
+    told: tuple[str, ...]
+
+
+def _merge_distinct(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
+    """Distinct rows of each subtask, of which the consumer takes the distinct ones."""
+    names, columns = rows.ask_schema(rows.relation).names, rows.columns()
+    if not place.deduplicate.all_columns_as_keys and set(place.deduplicate.column_names) != set(names):
+        raise NotMergedError("dropDuplicates() of some columns keeps any of several rows")
+    _check_groups(kind for kind, _ in columns)
+    unchanged = {name for name, (_, own) in zip(names, columns, strict=True) if name == own}
+    _check_hashed(keys, unchanged)
+
+    def merge(read: Relation) -> Relation:
+        merged = protos().Relation(deduplicate=place.deduplicate)
+        merged.deduplicate.input.CopyFrom(read)
+        return merged
+
+    written = protos().Relation()
+    written.CopyFrom(place)
+    return _Halves(written, merge, ("distinct rows",))
+
+
+def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
+    """Partial aggregates of each group, and of each distinct value in it if those are counted."""
+    aggregate = protos().Aggregate()
+    aggregate.CopyFrom(place.aggregate)
+    if aggregate.group_type != protos().Aggregate.GroupType.GROUP_TYPE_GROUPBY:
+        raise NotMergedError("it has several groupings at once")
+    calls = [call for each in aggregate.aggregate_expressions for call in find_calls(each)]
+    values = [(call, each) for call in calls if not counts_rows(call) for each in call.unresolved_function.arguments]
+    grouped = [*aggregate.grouping_expressions, *(each for call, each in values if counts_distinct(call))]
+    groups = {key_of(each): each for each in grouped}
+    arguments = {key_of(each): each for call, each in values if not counts_distinct(call)}
+    found = rows.columns([*groups.values(), *arguments.values()])
+    _check_groups(kind for kind, _ in found[: len(groups)])
+    columns = PartialColumns()
+    names = {key: columns.take(own or "group") for key, (_, own) in zip(groups, found[: len(groups)], strict=True)}
+    _check_hashed(keys, names.values())
+    types = {key: kind for key, (kind, _) in zip(arguments, found[len(groups) :], strict=True)}
+
+    def merged_call(call: Any) -> Any:
+        own = call.unresolved_function.arguments
+        if counts_distinct(call):
+            columns.told.append(f"distinct {', '.join(map(describe, own))}")
+            return call_function("count", *(attribute_of(names[key_of(each)]) for each in own), distinct=True)
+        return sql_expression(merge_call(call, [types[key_of(each)] for each in own if key_of(each) in types], columns))
+
+    merged = {key_of(call): merged_call(call) for call in calls}
+    written = _group(
+        rows.relation,
+        [column(names[key], each) for key, each in groups.items()],
+        [column(name, each) for name, each in columns.expressions.items()],
+    )
+    output = rows.ask_schema(place).names
+
+    def merge(read: Relation) -> Relation:
+        by = [attribute_of(names[key_of(each)]) for each in aggregate.grouping_expressions]
+        return rename_columns(
+            _group(read, by, [replace_calls(each, merged) for each in aggregate.aggregate_expressions]), output
+        )
+
+    return _Halves(written, merge, tuple(dict.fromkeys(columns.told)) or ("distinct groups",))
+
+
+def _group(relation: Relation, groups: Sequence[Any], values: Sequence[Any]) -> Relation:
+    proto = protos()
+    return proto.Relation(
+        aggregate=proto.Aggregate(
+            input=relation,
+            group_type=proto.Aggregate.GroupType.GROUP_TYPE_GROUPBY,
+            grouping_expressions=groups,
+            aggregate_expressions=values,
+        )
+    )
+
+
+def _check_groups(types: Iterable[DataType]) -> None:
+    for each in types:
+        if not is_key_type(each):
+            raise NotMergedError(f"it groups by values of {each.simpleString()}")
+
+
+def _check_hashed(keys: Sequence[str], grouped: Collection[str]) -> None:
+    for key in keys:
+        if key not in grouped:
+            raise NotMergedError(f"the edge is hashed by {key}, which is none of its groups")
