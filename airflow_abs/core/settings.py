@@ -430,6 +430,14 @@ class VertexOptions:
         "then plan asks for no proof that all parts together are the result for the whole.",
         Where.VERTEX_OPTIONS,
     )
+    edge_columns: str = setting(
+        "used",
+        _one_of("used", "all"),
+        "all if the files of its rows are to hold every column and row, for people who look into them; used: what its "
+        "readers need.",
+        Where.VERTEX_OPTIONS,
+        more="how-it-decides.md#what-an-edge-carries",
+    )
 
     def __post_init__(self) -> None:
         _read_fields(self, defaults=True)

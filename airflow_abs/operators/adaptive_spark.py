@@ -87,6 +87,8 @@ class AdaptiveSparkOperator(OrderedVertex):
             not recomputed, and the run fails instead.
         per_subtask: True if what the transform makes of a subtask's part is wanted as it is (a partial total, some rows
             of each): then `plan` asks for no proof that all parts together are the result for the whole.
+        edge_columns: ``all`` if the files of its rows are to hold every column and row; ``used``, the default, for what
+            its readers need.
 
     Raises:
         JobGraphError: outside of a job; or the transform's parameters do not match the inputs.
@@ -110,6 +112,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         join: str | None = None,
         deterministic: bool = True,
         per_subtask: bool = False,
+        edge_columns: str = "used",
         **task_kwargs: Any,
     ) -> None:
         super().__init__()
@@ -129,6 +132,7 @@ class AdaptiveSparkOperator(OrderedVertex):
             join=join,
             deterministic=deterministic,
             per_subtask=per_subtask,
+            edge_columns=edge_columns,
         )
         self.task_kwargs = task_kwargs
         self._check_inputs()

@@ -102,7 +102,7 @@ def plan_job(
 
     plan = JobPlan(
         id=uuid.uuid4().hex,
-        regions=_store_regions(session, folder, today, compiled, unrepeatable, list_today),
+        regions=_store_regions(session, folder, today, compiled, unrepeatable, list_today, _keep_all(programs)),
         options=options,
         slots=slots,
         spark_version=session.version,
@@ -155,6 +155,10 @@ def _infer(
     return inferred.graph, inferred.compiled
 
 
+def _keep_all(programs: Mapping[str, VertexProgram]) -> list[str]:
+    return [name for name, program in programs.items() if program.options.edge_columns == "all"]
+
+
 def _per_subtask(programs: Mapping[str, VertexProgram]) -> list[str]:
     return [name for name, program in programs.items() if program.options.per_subtask]
 
@@ -196,9 +200,11 @@ def _store_regions(
     compiled: Mapping[str, CompiledVertex],
     unrepeatable: Collection[str],
     list_today: Callable[[PlannedSource], Sequence[SourceFile]],
+    keep_all: Collection[str],
 ) -> tuple[PlannedRegion, ...]:
     """Cut every region into steps and write their templates; what they do not read of their sources is left out."""
-    compiled = narrow_vertices(session, today.graph, combine_edges(session, today.graph, compiled))
+    compiled = combine_edges(session, today.graph, compiled, keep_all)
+    compiled = narrow_vertices(session, today.graph, compiled, keep_all)
     specs = assign_results(session, today.graph, compiled)
     orders = order_rows(today, {edge: spec.name for edge, spec in specs.items() if spec.expression is not None})
     regions = []

@@ -84,6 +84,9 @@ def test_a_declared_job_runs_on_small_tables_and_shows_the_rows_and_the_decision
     run = run_locally(job, 3, INPUTS, endpoint=connect_server, logical_date=datetime(2026, 1, 3, tzinfo=UTC))
     assert list(run) == ["orders", "customers", "enriched", "passed", "by_region"]
     assert {name: vertex.decision.parallelism for name, vertex in run.items()} == dict.fromkeys(run, 3)
+    # nothing of a step is left out because nobody reads it
+    assert run["orders"].rows.column_names == ["customer_id", "amount", "at"]
+    assert (run["orders"].rows.num_rows, run["enriched"].rows.num_rows) == (40, 40)
     # keys 1, 2, 3: 8 orders each, amounts k, k + 5, ..., k + 35: 8 k + 140; key 4 and NULL have no customer
     assert sorted(run["by_region"].rows.to_pylist(), key=repr) == [
         {"region": "north", "revenue": 148 + 164},

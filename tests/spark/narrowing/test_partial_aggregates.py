@@ -106,6 +106,7 @@ def run(connect_server: ConnectEndpoint, session: Any, source: Path, tmp_path: P
         conf: dict[str, str] | None = None,
         expect: dict[str, Any] | None = None,
         per_subtask: bool = False,
+        edge_columns: str = "used",
     ) -> JobRun:
         vertices = [
             JobVertex("rows", parallelism=3, has_source=True),
@@ -119,6 +120,7 @@ def run(connect_server: ConnectEndpoint, session: Any, source: Path, tmp_path: P
                 source=Files(str(source)),
                 spark_conf=conf or {},
                 expectations=read_expectations("rows", expect or {}),
+                edge_columns=edge_columns,
             ),
             program_of(
                 "groups", transform, sink=Files(f"{tmp_path}/out"), spark_conf=conf or {}, per_subtask=per_subtask
@@ -288,3 +290,12 @@ def test_a_key_of_the_edge_that_is_no_group_leaves_rows(run: Run) -> None:
         return rows.groupBy("s").agg(f.sum("int").alias("x"))
 
     assert "partial" not in written(run(transform, per_subtask=True))
+
+
+def test_a_vertex_keeps_all_columns_and_rows_if_its_author_says_so(run: Run) -> None:
+    def transform(rows: Any) -> Any:
+        return rows.groupBy("k").agg(f.sum("int").alias("x"))
+
+    done = run(transform, edge_columns="all")
+    (step,) = done.plan.region("rows").steps
+    assert (written(done), step.columns) == ("", TYPES.names)
