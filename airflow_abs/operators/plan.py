@@ -191,6 +191,7 @@ def _check_secrets(vertex: DeclaredVertex) -> None:
 
     check_no_secrets(vertex.name, "transform_kwargs", vertex.transform_kwargs, by_name=False)
     check_no_secrets(vertex.name, "arguments", {"sql": vertex.sql}, by_name=False)
+    check_no_secrets(vertex.name, "spark_conf", vertex.options.spark_conf, by_name=True)
     for which, entry in (("source", vertex.source or {}), ("sink", vertex.sink or {})):
         check_no_secrets(vertex.name, f"{which}'s options", entry.get("options", {}), by_name=True)
         texts = {argument: entry.get(argument) for argument in ("where", "query")}
