@@ -161,6 +161,10 @@ def add_subpartition(relation: Relation, expression: str) -> Relation:
 
 def sort_locally(relation: Relation, names: Sequence[str]) -> Relation:
     """Each Spark partition sorted by these columns, NULLs first."""
+    return _sort_each(relation, _attributes(names))
+
+
+def _sort_each(relation: Relation, by: Sequence[Any]) -> Relation:
     proto = protos()
     order = [
         proto.Expression.SortOrder(
@@ -168,29 +172,41 @@ def sort_locally(relation: Relation, names: Sequence[str]) -> Relation:
             direction=proto.Expression.SortOrder.SORT_DIRECTION_ASCENDING,
             null_ordering=proto.Expression.SortOrder.SORT_NULLS_FIRST,
         )
-        for column in _attributes(names)
+        for column in by
     ]
     return proto.Relation(sort=proto.Sort(input=relation, order=order, is_global=False))
 
 
-def arrange(relation: Relation, sink: Files | TargetTable, columns: Sequence[str]) -> Relation:
+def arrange(
+    relation: Relation, sink: Files | TargetTable, hashed: Sequence[str], texts: Collection[str] = ()
+) -> Relation:
     """The rows as a sink wants them in its files: in so many Spark partitions, and sorted in each.
 
     Rows of one table partition come together first: a file holds rows of one alone.
+
+    Args:
+        relation: the rows.
+        sink: its files.
+        hashed: columns of its files that Spark can hash.
+        texts: columns of type STRING. As a partition, "" is NULL to Spark, so it has to sort as NULL.
     """
     if sink.files is not None:
-        relation = _in_files(relation, sink.files, sink.partition_by, columns)
-    by = [*sink.partition_by, *sink.sort_by] if sink.sort_by else []
-    return sort_locally(relation, by) if by else relation
+        relation = _in_files(relation, sink.files, sink.partition_by, hashed)
+    if not sink.sort_by:
+        return relation
+    partitions = [
+        sql_expression(f"nullif({quote(name)}, '')") if name in texts else attribute(name) for name in sink.partition_by
+    ]
+    return _sort_each(relation, [*partitions, *map(attribute, sink.sort_by)])
 
 
-def _in_files(relation: Relation, count: int, partition_by: Sequence[str], columns: Sequence[str]) -> Relation:
+def _in_files(relation: Relation, count: int, partition_by: Sequence[str], hashed: Sequence[str]) -> Relation:
     proto = protos()
     if not partition_by:
         return proto.Relation(repartition=proto.Repartition(input=relation, num_partitions=count, shuffle=True))
     groups = _attributes(partition_by)
-    if count > 1:
-        groups.append(sql_expression(f"pmod(xxhash64({', '.join(map(quote, columns))}), {count})"))
+    if count > 1 and hashed:
+        groups.append(sql_expression(f"pmod(xxhash64({', '.join(map(quote, hashed))}), {count})"))
     return proto.Relation(
         repartition_by_expression=proto.RepartitionByExpression(input=relation, partition_exprs=groups)
     )
@@ -222,11 +238,13 @@ def sql_expression(text: str) -> Any:
 
 
 def _attributes(names: Sequence[str]) -> list[Any]:
+    return list(map(attribute, names))
+
+
+def attribute(name: str) -> Any:
+    """A column by its name."""
     proto = protos()
-    return [
-        proto.Expression(unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=quote(name)))
-        for name in names
-    ]
+    return proto.Expression(unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=quote(name)))
 
 
 def _with_subpartition(schema: str) -> str:

@@ -18,6 +18,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.key_types import (
     compute_common_types,
     find_hash_keys,
+    is_hashable,
     resolve_keys,
     row_expression,
     row_hash,
@@ -142,9 +143,10 @@ def _settings(members: Sequence[CompiledVertex]) -> Mapping[str, str]:
     return dict(members[0].spark_conf) | {name: value for settings in needed for name, value in settings.items()}
 
 
-def _columns_of_files(vertex: CompiledVertex, sink: Files | TargetTable) -> list[str]:
+def _hashed_columns(vertex: CompiledVertex, sink: Files | TargetTable) -> list[str]:
+    """Those of its files that Spark can hash."""
     without = sink.not_in_files if isinstance(sink, TargetTable) else ()
-    return [name for name in vertex.schema.names if name not in without]
+    return [each.name for each in vertex.schema.fields if each.name not in without and is_hashable(each.dataType)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,8 @@ class _StepCut:
             self.sinks.append(PlannedSink(vertex.name, result, None, sink))
         else:
             self.sinks.append(PlannedSink(vertex.name, result, sink))
-        laid_out = arrange(relation, sink, _columns_of_files(vertex, sink))
+        texts = [each.name for each in vertex.schema.fields if each.dataType.typeName() == "string"]
+        laid_out = arrange(relation, sink, _hashed_columns(vertex, sink), texts)
         shuffles = rows.shuffles or sink.files is not None
         self._add_step(vertex, replace(rows, relation=laid_out, shuffles=shuffles), result, sink=sink)
 

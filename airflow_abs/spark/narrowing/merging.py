@@ -213,12 +213,6 @@ def key_of(expression: Any) -> bytes:
     return bytes(expression.SerializeToString(deterministic=True))
 
 
-def attribute_of(name: str) -> Any:
-    """A column by its name."""
-    proto = protos()
-    return proto.Expression(unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier=quote(name)))
-
-
 def call_function(name: str, *arguments: Any, distinct: bool = False) -> Any:
     """A call of one of Spark's functions."""
     proto = protos()

@@ -26,7 +26,6 @@ from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.narrowing.merging import (
     NotMergedError,
     PartialColumns,
-    attribute_of,
     call_function,
     counts_distinct,
     counts_rows,
@@ -42,6 +41,7 @@ from airflow_abs.spark.proof.explained import UnreadablePlanError, read_plan
 from airflow_abs.spark.proof.proof_copy import proof_copy
 from airflow_abs.spark.relations import (
     Relation,
+    attribute,
     column,
     no_rows,
     placeholder_relation,
@@ -269,7 +269,7 @@ def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
         own = call.unresolved_function.arguments
         if counts_distinct(call):
             columns.told.append(f"distinct {', '.join(map(describe, own))}")
-            return call_function("count", *(attribute_of(names[key_of(each)]) for each in own), distinct=True)
+            return call_function("count", *(attribute(names[key_of(each)]) for each in own), distinct=True)
         return sql_expression(merge_call(call, [types[key_of(each)] for each in own if key_of(each) in types], columns))
 
     merged = {key_of(call): merged_call(call) for call in calls}
@@ -281,7 +281,7 @@ def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
     output = rows.ask_schema(place).names
 
     def merge(read: Relation) -> Relation:
-        by = [attribute_of(names[key_of(each)]) for each in aggregate.grouping_expressions]
+        by = [attribute(names[key_of(each)]) for each in aggregate.grouping_expressions]
         return rename_columns(
             _group(read, by, [replace_calls(each, merged) for each in aggregate.aggregate_expressions]), output
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -99,6 +100,40 @@ def test_a_subtask_writes_so_many_files_without_partitions_too(connect_server: C
     publish(connect_server, tmp_path, 2, "run", files=3)
     assert len(list((tmp_path / "out").glob("part-*"))) == 6
     assert published(tmp_path) == expected()
+
+
+ODD = pa.schema({"a": pa.string(), "b": pa.string(), "n": pa.int64(), "m": pa.map_(pa.string(), pa.int64())})
+
+
+def publish_odd(
+    endpoint: ConnectEndpoint, root: Path, transform: Any = None, **sink: Any
+) -> list[list[dict[str, Any]]]:
+    """Rows whose texts are "" and NULL, with a map; those of each file that was published."""
+    pairs = [(None, "x"), ("", "w"), (None, "w"), ("", "x"), ("q", ""), ("q", None)]
+    odd = [{"a": a, "b": b, "n": n, "m": [("k", n)]} for n, (a, b) in enumerate(pairs * 20)]
+    pq.write_table(pa.Table.from_pylist(odd, schema=ODD), root / "odd.parquet")
+    program = program_of("odd", transform, {}, Files(f"{root}/odd.parquet"), Files(f"{root}/out", **sink))
+    run_job(endpoint, root / "exchange", [JobVertex("odd", has_source=True, has_sink=True)], [], [program])
+    return [pq.ParquetFile(path).read().to_pylist() for path in (root / "out").rglob("part-*")]
+
+
+def test_sorted_files_of_two_partitions_whose_texts_are_empty_or_null(
+    connect_server: ConnectEndpoint, tmp_path: Path
+) -> None:
+    files = publish_odd(connect_server, tmp_path, partition_by=["a", "b"], sort_by=["n"])
+    numbers = [[row["n"] for row in rows] for rows in files]
+    assert all(each == sorted(each) for each in numbers)
+    assert sorted(number for each in numbers for number in each) == list(range(120))
+
+
+@pytest.mark.parametrize("column", ["m", "parse_json(CAST(n AS STRING)) AS m"], ids=["map", "variant"])
+def test_several_files_of_a_partition_hold_columns_that_spark_cannot_hash(
+    connect_server: ConnectEndpoint, tmp_path: Path, column: str
+) -> None:
+    files = publish_odd(
+        connect_server, tmp_path, lambda odd: odd.selectExpr("b", "n", column), partition_by=["b"], files=2
+    )
+    assert sum(map(len, files)) == 120
 
 
 def test_a_run_without_rows_replaces_no_partition(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
