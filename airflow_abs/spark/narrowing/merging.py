@@ -84,6 +84,8 @@ def find_calls(expression: Any) -> list[Any]:
         elif kind == "unresolved_function" and not each.unresolved_function.is_user_defined_function:
             name = each.unresolved_function.function_name.lower()
             if name in _MERGED:
+                if not counts_rows(each) and any(_is_star(value) for value in _arguments(each)):
+                    raise NotMergedError(f"{describe(each)} is about several columns")
                 found.append(each)
             elif name in _AROUND:
                 waiting += each.unresolved_function.arguments
@@ -185,9 +187,13 @@ def counts_rows(call: Any) -> bool:
 
 
 def _is_never_null(argument: Any) -> bool:
-    if argument.WhichOneof("expr_type") == "unresolved_star":
+    if _is_star(argument):
         return not argument.unresolved_star.unparsed_target
     return bool(argument.WhichOneof("expr_type") == "literal" and argument.literal.WhichOneof("literal_type") != "null")
+
+
+def _is_star(argument: Any) -> bool:
+    return bool(argument.WhichOneof("expr_type") == "unresolved_star")
 
 
 def describe(expression: Any) -> str:

@@ -229,6 +229,7 @@ def test_of_no_rows_there_is_one_row_without_groups(run: Run) -> None:
         lambda rows: rows.groupBy("k").agg(f.avg("d28").alias("x")),
         lambda rows: rows.groupBy("k").agg(f.sum_distinct("int").alias("x")),
         lambda rows: rows.groupBy("k").agg(f.expr("sum(int)").alias("x")),
+        lambda rows: rows.groupBy("k").agg(f.count_distinct("*").alias("x")),
         lambda rows: rows.groupBy("k").agg((f.sum("int") + f.col("k")).alias("x")),
         lambda rows: rows.withColumn("r", f.rand(3)).groupBy("k").agg(f.count("r").alias("x")),
         lambda rows: rows.rollup("k").agg(f.sum("int").alias("x")),
@@ -236,7 +237,7 @@ def test_of_no_rows_there_is_one_row_without_groups(run: Run) -> None:
         lambda rows: rows.select("k", "s", "int").dropDuplicates(["k", "s"]).groupBy("k").agg(f.count("s").alias("x")),
         lambda rows: rows.join(rows.groupBy("k").agg(f.max("int").alias("int")), ["k", "int"]).select("k", "int"),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_what_does_not_merge_exactly_is_written_as_rows(run: Run, transform: Transform) -> None:
     how = Partitioning.HASH
