@@ -14,6 +14,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.runs.cleaning import release_job
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.storage.whole_files import write_json
 from tests.faults.pipeline import answer, make_lake, output, plan_revenue
 from tests.faults.test_restarts import run_try
 from tests.job_runner import JobRun, plan_run, program_of
@@ -92,17 +93,18 @@ def test_the_other_subtasks_of_a_sink_keep_what_they_published(
     assert mart == orders
 
 
-@pytest.mark.parametrize("target_bytes", [200 * 1024, 10_000_000])
+@pytest.mark.parametrize("target_bytes", [20 * 1024, 10_000_000])
 def test_a_wider_or_narrower_decision_leaves_no_orphans(
     target_bytes: int, connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
     """Everything from `decide` of the join on is cleared, and decides otherwise this time."""
-    run = plan_revenue(connect_server, lake, tmp_path, enriched=None)
+    run = plan_revenue(connect_server, lake, tmp_path, enriched=None, target_bytes=80 * 1024)
     for region in ("orders", "customers", "enriched", "by_region"):
         asyncio.run(run.run_region(region))
     run.commit()
     before = run.decisions["enriched"].parallelism
     run.plan = replace(run.plan, options=replace(run.plan.options, target_bytes=target_bytes))
+    write_json(run.folder.plan_path, run.plan.to_json())
     run.decide("enriched")
     assert run.decisions["enriched"].parallelism != before
     for region in ("enriched", "by_region"):
