@@ -48,7 +48,7 @@ def test_the_rows_of_the_demos_job_are_duckdbs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task = plan_of(file, monkeypatch, data)
-    run = run_locally(task, parallelism, endpoint=connect_server, logical_date=datetime(2026, 1, 2, tzinfo=UTC))
+    run = run_locally(task, parallelism, endpoint=connect_server, logical_date=datetime(2026, 1, 3, tzinfo=UTC))
     actual = run[vertex or next(each.name for each in task.declared if each.sink)].rows
     with duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW orders AS SELECT * EXCLUDE ds FROM '{data}/orders/ds={DAY}/*.parquet'")

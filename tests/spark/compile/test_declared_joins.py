@@ -15,6 +15,7 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from tests.job_runner import JobRun, plan_run, program_of, run_job
 
@@ -113,6 +114,7 @@ def evenness_without(job: JobRun) -> float:
 
     regions = [replace(region, splittable=()) for region in job.plan.regions]
     whole = replace(job, plan=replace(job.plan, regions=tuple(regions)), decisions={})
+    write_json(job.folder.plan_path, whole.plan.to_json())
     return whole.decide("joined").decision.max_over_mean
 
 
