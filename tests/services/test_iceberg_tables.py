@@ -55,8 +55,9 @@ def test_a_run_is_one_snapshot_of_each_table_and_stays_so_when_it_is_cleared(
     assert in_days == rows_of(expected.to_arrow_table())
     assert rows_of(by_month.scan().to_arrow()) == rows_of(months.to_arrow_table())
     assert len(by_day.scan(row_filter="day = '2025-12-31'").to_arrow()) == 1
-    runs = [snapshot.summary.get("airflow-abs.run") for snapshot in by_month.snapshots()]
-    assert runs == [f"iceberg_revenue/{run.run_id}/month/by_month" for run in (first, second)]
+    runs = [snapshot.summary["airflow-abs.run"].partition(":") for snapshot in by_month.snapshots()]
+    assert [run for _, _, run in runs] == [f"iceberg_revenue/{run.run_id}/month" for run in (first, second)]
+    assert len({installation for installation, _, _ in runs}) == 1
     told = read_xcom(airflow.api, second.dag_id, second.run_id, "month.by_month.commit")["by_month"]
     assert (told["target"], told["snapshot"]) == ("lake.revenue.by_month", by_month.current_snapshot().snapshot_id)
 
