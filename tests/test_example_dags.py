@@ -13,8 +13,8 @@ from airflow_abs import LAST_COMPLETE_DAY
 from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.oracle import QUERIES, verify
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
-from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
+from airflow_abs.tables.declared import read_declared
 from tests.job_runner import JobRun, run_job
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def run_example(server: ConnectEndpoint, plan: PlanOperator, folder: Path, **opt
         VertexProgram(
             vertex,
             plan.transforms[vertex.name],
-            Files.from_json(vertex.source) if vertex.source else None,
-            Files.from_json(vertex.sink) if vertex.sink else None,
+            read_declared(vertex.source) if vertex.source else None,
+            read_declared(vertex.sink) if vertex.sink else None,
         )
         for vertex in map(DeclaredVertex.from_json, render(plan.vertices, folder / "mart"))
     ]
@@ -71,7 +71,7 @@ def run_example(server: ConnectEndpoint, plan: PlanOperator, folder: Path, **opt
     return run_job(server, folder / "exchange", graph.vertices, graph.edges, programs, **options)
 
 
-@pytest.mark.parametrize(("target_bytes", "subtasks"), [(64 * MIB, (1, 1)), (300_000, (2, 3)), (30_000, (8, 32))])
+@pytest.mark.parametrize(("target_bytes", "subtasks"), [(64 * MIB, (1, 1)), (180_000, (2, 5)), (30_000, (8, 32))])
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_rows_are_duckdbs_at_every_fan_out(
     connect_server: ConnectEndpoint,
