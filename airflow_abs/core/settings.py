@@ -169,7 +169,7 @@ _ARGUMENT = (Where.SECTION, Where.JOB)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """Settings that few jobs need, as ``AdaptiveSparkJob(..., options=JobOptions(slots=8))``.
+    """Settings that few jobs need; each is an argument of `AdaptiveSparkJob`.
 
     What is left out is as Airflow's configuration says, and None here. The reference of settings says what each does.
 
@@ -378,8 +378,8 @@ class HostSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VertexOptions:
-    """How one vertex runs, as ``AdaptiveSparkOperator(..., options=VertexOptions(parallelism=4))``; all of it may be
-    left out. The reference of settings says what each does.
+    """How one vertex runs; each setting is an argument of `AdaptiveSparkOperator` and may be left out. The reference of
+    settings says what each does.
 
     Raises:
         InvalidValueError: a setting is not what it may be.

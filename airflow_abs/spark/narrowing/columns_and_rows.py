@@ -84,7 +84,7 @@ def narrow_vertices(
         keep_all: vertices whose files have all columns and rows, whoever reads them.
 
     Raises:
-        JobGraphError: a template needs a column of which Spark's planner said that it does not.
+        JobGraphError: a template reads a column that Spark's planner reported as unused.
     """
     with set_for_proof(session):
         written = _Reading(session, graph, compiled, frozenset(keep_all)).find()
@@ -196,7 +196,7 @@ class _Reading:
         except UnreadablePlanError:
             return None
         if any(map(_is_folded, plan.operators())):
-            return None  # nobody knows what it would read: what is always false here need not be on narrowed inputs
+            return None  # what is always false on stand-ins may be read on real inputs
         scans = []
         for root in (plan.root, *plan.subqueries):
             for operator, condition in _leaves(root):
@@ -243,7 +243,7 @@ def _read_scan(operator: Operator, condition: str, schemas: Sequence[StructType]
 def _find_narrowed(
     graph: JobGraph, compiled: Mapping[str, CompiledVertex], written: Mapping[str, Written], vertex: str
 ) -> dict[str, CompiledVertex]:
-    """Those of the producers that a vertex reads of which not all columns are written, by placeholder."""
+    """The producers of a vertex that do not write all their columns, by placeholder."""
     producers = {name: compiled[each] for name, each in find_producers(graph, compiled, vertex).items()}
     return {name: each for name, each in producers.items() if len(written[each.name].columns) < len(each.schema.names)}
 
@@ -338,7 +338,7 @@ def _check_unread(
 
 
 def _narrowest(schema: StructType) -> str:
-    """The column of which a value takes least, as far as types tell."""
+    """The column whose type takes the fewest bytes."""
     ranked = [each.name for kind in _NARROW for each in schema.fields if each.dataType.typeName() == kind]
     hashable = [each.name for each in schema.fields if is_hashable(each.dataType)]
     return str([*ranked, *hashable, *schema.names][0])

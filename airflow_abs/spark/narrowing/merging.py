@@ -1,7 +1,7 @@
 """Aggregates that merge exactly: what is computed of the rows, and what of that gives the value of plain Spark.
 
-Each function is here for the types of which it was tried that types, NULL, NaN, overflow and rounding are those of one
-aggregate over all rows (`tests/spark/narrowing/test_merging.py`).
+A function is listed with the types for which `tests/spark/narrowing/test_partial_aggregates.py` shows that the merged
+type, NULL, NaN, overflow and rounding equal those of one aggregate over all rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_DIGITS_ADDED = 28
 _MOST_DIGITS_AS_DOUBLE = 11
 """Of decimals whose averages Spark computes as doubles."""
 _MOST_DIGITS_DIVIDED, _MOST_SCALE_DIVIDED = 21, 9
-"""Of decimals of which a sum can be divided by up to 10^12 rows with more digits than can make a rounding differ."""
+"""Decimals up to here keep enough digits to divide a sum by 10^12 rows and round as Spark does."""
 
 
 class NotMergedError(Exception):
