@@ -36,7 +36,7 @@ def plan(server: ConnectEndpoint, root: Path, source: Path, readers: int | None)
         [JobVertex("events", has_source=True), JobVertex("totals", readers, has_sink=True)],
         [JobEdge("events", "totals", "events", Partitioning.HASH, ("customer",))],
         [
-            program_of("events", None, {}, Files(str(source))),
+            program_of("events", None, {}, Files(str(source)), edge_columns="all"),  # one row each, no partial sums
             program_of("totals", total, {}, sink=Files(str(root / "out"))),
         ],
         run_id="planned",

@@ -5,7 +5,8 @@ consumer merges one row for each group and subtask. Only aggregates that merge t
 part; all others are written as rows, with the reason in the log.
 
 What stands between the consumer's input and its aggregate (filters, projections, functions of one row) moves to the
-producer with it. That these work row by row is read from Spark's plan of them.
+producer with it. That these work row by row is read from Spark's plan of them. Python functions stay where they were
+written: one that fails must fail in the vertex that calls it.
 """
 
 from __future__ import annotations
@@ -64,9 +65,8 @@ _ROW_BY_ROW = frozenset(
     | {"fill_na", "drop_na", "replace"}
 )
 """Relations that may stand between an input and its aggregate, if Spark plans them as these operators."""
-_ROW_BY_ROW_OPERATORS = re.compile(
-    r"Project|Filter|Generate|BatchEvalPython|ArrowEvalPython|ColumnarToRow|Scan parquet.*|LocalTableScan|InputAdapter"
-)
+_ROW_BY_ROW_OPERATORS = re.compile(r"Project|Filter|Generate|ColumnarToRow|Scan parquet.*|LocalTableScan|InputAdapter")
+_PYTHON_OPERATORS = ("BatchEvalPython", "ArrowEvalPython")
 
 
 def combine_edges(
@@ -213,6 +213,8 @@ class _Rows:
         except UnreadablePlanError as error:
             raise NotMergedError("Spark's plan of what comes before cannot be read") from error
         for operator in plan.operators():
+            if operator.name in _PYTHON_OPERATORS:
+                raise NotMergedError("a Python function comes before")
             if not _ROW_BY_ROW_OPERATORS.fullmatch(operator.name):
                 raise NotMergedError(f"{operator.name} comes before, which looks at more than one row")
         if plan.subqueries:

@@ -255,6 +255,14 @@ def test_more_than_one_row_is_looked_at_before(run: Run) -> None:
     assert "partial" not in written(run(transform))
 
 
+def test_a_python_function_stays_in_the_vertex_that_calls_it(run: Run) -> None:
+    def transform(rows: Any) -> Any:
+        doubled = f.udf(lambda number: number and 2 * number, "int")
+        return rows.select("k", doubled("int").alias("int")).groupBy("k").agg(f.sum("int").alias("x"))
+
+    assert "partial" not in written(run(transform))
+
+
 def test_a_total_in_a_select_is_no_projection(run: Run) -> None:
     def transform(rows: Any) -> Any:
         return rows.select(f.sum("int").alias("sum")).groupBy().agg(f.max("sum").alias("x"))
