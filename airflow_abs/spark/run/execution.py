@@ -14,14 +14,16 @@ from airflow_abs.spark.catalog.unchanged_files import check_unchanged
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress, execute_operation
 from airflow_abs.spark.connect.operations import Operation, add_py_files, get_config, release_operation, set_config
-from airflow_abs.spark.errors import TransientSparkError
 from airflow_abs.spark.observing import read_observed
 from airflow_abs.spark.run.work import AttemptWork
 
 _PY_FILES = "spark.airflow_abs.py_files"
 """A setting of ours: the plan whose `py_files` the session has."""
-_SEND_AGAIN_SECONDS = (0.2, 0.4, 0.8)
-"""Spark replaces a file by deleting it first, so that of two subtasks that send it at once one may find it gone."""
+_SENDER = "spark.airflow_abs.py_files.sender"
+"""The attempt that sends them."""
+_SENT_WITHIN_SECONDS = (0.5, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Waits for the note; the first is longer than it takes to ask who sends and to answer oneself. After the last, the
+sender counts as ended."""
 
 ProgressListener = Callable[[PlannedStep, Progress], None]
 
@@ -69,25 +71,26 @@ class AttemptExecution:
         self.operations += await check_unchanged(self.connection, self.work.spec, self.work.attempt, when)
 
     async def _send_py_files(self, session_id: str) -> None:
-        """Once for each session: its other subtasks find the note that they are there."""
-        spec = self.work.spec
-        if not spec.plan.py_files:
-            return
-        files: dict[str, bytes] = {}
-        for pause in (*_SEND_AGAIN_SECONDS, None):
-            noted = await get_config(self.connection, session_id, [_PY_FILES])
-            if noted[_PY_FILES] == spec.plan.id:
+        """Once for each session: one of its subtasks sends them, the others wait for its note that they are there.
+
+        Two must not send at once: Spark answers whoever sends a file that is there before that file is on the path.
+        Who sends is settled by Fischer's algorithm (Lamport, A Fast Mutual Exclusion Algorithm, 1987, section 2).
+        """
+        plan, folder = self.work.spec.plan, self.work.spec.folder
+        own = self.work.attempt.tag(folder)
+        for pause in _SENT_WITHIN_SECONDS if plan.py_files else ():
+            noted = await get_config(self.connection, session_id, [_PY_FILES, _SENDER])
+            if noted[_PY_FILES] == plan.id:
                 return
-            for file in spec.plan.py_files if not files else ():
-                files[file.shipped_name] = await asyncio.to_thread(read_py_file, spec.folder, file)
-            try:
-                await add_py_files(self.connection, session_id, files)
+            if noted[_SENDER] == own:
                 break
-            except TransientSparkError:
-                if pause is None:
-                    raise
-                await asyncio.sleep(pause)
-        await set_config(self.connection, session_id, {_PY_FILES: spec.plan.id})
+            if not noted[_SENDER]:
+                await set_config(self.connection, session_id, {_SENDER: own})
+            await asyncio.sleep(pause)
+        files = {file.shipped_name: await asyncio.to_thread(read_py_file, folder, file) for file in plan.py_files}
+        if files:
+            await add_py_files(self.connection, session_id, files)
+            await set_config(self.connection, session_id, {_PY_FILES: plan.id})
 
     async def release(self) -> None:
         """Last, when the manifest is there: until then, another process may have to attach again."""

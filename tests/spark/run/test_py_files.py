@@ -20,9 +20,11 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.spark.connect.connection import open_connection
+from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.connect.operations import derive_id, release_session
+from airflow_abs.spark.connect.execute import execute_operation
+from airflow_abs.spark.connect.operations import Operation, derive_id, release_session
+from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.execution import AttemptExecution
 from tests.job_runner import plan_run, program_of, rows
 
@@ -132,18 +134,32 @@ def test_a_file_that_is_not_there_is_named_by_plan(connect_server: ConnectEndpoi
     assert not JobFolder(tmp_path / "exchange", "dag", "run", "job").plan_path.exists()
 
 
-def test_subtasks_that_send_them_to_one_session_at_once_do_not_disturb_each_other(
-    connect_server: ConnectEndpoint, tmp_path: Path, py_files: list[str]
+def test_subtasks_that_send_them_to_one_session_at_once_find_all_of_them(
+    connect_server: ConnectEndpoint, session: Any, tmp_path: Path, py_files: list[str]
 ) -> None:
     job = plan(connect_server, tmp_path, py_files)
-    work = cast("AttemptWork", SimpleNamespace(spec=SimpleNamespace(plan=job.plan, folder=job.folder)))
+    spec = SimpleNamespace(plan=job.plan, folder=job.folder)
+
+    def shift(number):  # type: ignore[no-untyped-def]
+        from shipped_wheel import shift
+
+        return shift(number)
+
+    from pyspark.sql import functions as sf
+
+    frame = session.range(1).select(sf.udf(shift, "bigint")("id"))
+    message = frame._plan.to_proto(session.client).SerializeToString()
+
+    async def send_and_call(connection: Connection, session_id: str, number: int) -> None:
+        work = SimpleNamespace(spec=spec, attempt=SubtaskAttempt("summed", number, 1, ""))
+        await AttemptExecution(connection, cast("AttemptWork", work))._send_py_files(session_id)
+        await execute_operation(connection, Operation(session_id, derive_id(session_id, number), message))
 
     async def send() -> None:
         async with open_connection(connect_server) as connection:
-            execution = AttemptExecution(connection, work)
-            for number in range(20):
+            for number in range(8):
                 session_id = derive_id("sent at once", str(tmp_path), number)
-                await asyncio.gather(*(execution._send_py_files(session_id) for _ in range(6)))
+                await asyncio.gather(*(send_and_call(connection, session_id, each) for each in range(6)))
                 await release_session(connection, session_id)
 
     asyncio.run(send())
