@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_abs.core.expect.expectations import Expect, RowCountChange, Unique
+    from airflow_abs.core.settings import JobOptions, VertexOptions
     from airflow_abs.core.streaming.rescale import Rescale
     from airflow_abs.exchange.sources.files import Files
     from airflow_abs.exchange.sources.kafka import Kafka
@@ -37,6 +38,8 @@ _HOMES = {
     "Expect": "airflow_abs.core.expect.expectations",
     "RowCountChange": "airflow_abs.core.expect.expectations",
     "Unique": "airflow_abs.core.expect.expectations",
+    "JobOptions": "airflow_abs.core.settings",
+    "VertexOptions": "airflow_abs.core.settings",
     "Ephemeral": "airflow_abs.hooks.ephemeral",
     "Files": "airflow_abs.exchange.sources.files",
     "Kafka": "airflow_abs.exchange.sources.kafka",
@@ -57,6 +60,7 @@ __all__ = [
     "Expect",
     "Files",
     "IcebergTable",
+    "JobOptions",
     "Kafka",
     "PostgresTable",
     "Rate",
@@ -64,6 +68,7 @@ __all__ = [
     "RowCountChange",
     "Table",
     "Unique",
+    "VertexOptions",
     "__version__",
 ]
 

@@ -61,8 +61,8 @@ class HotKey:
         if splittable:
             return "it could be distributed, but too few subtasks wrote it: give its producer a smaller target_bytes"
         return (
-            "if the step is a join, keep only the join in it and say join='inner' (or 'left', ...) where you declare "
-            "it: then these rows are distributed to several subtasks; "
+            "if the step is a join, keep only the join in it and say VertexOptions(join='inner') (or 'left', ...) "
+            "where you declare it: then these rows are distributed to several subtasks; "
             f"if it aggregates, do so by {', '.join(self.columns)} and another column "
             "first; or give this value a step of its own"
         )

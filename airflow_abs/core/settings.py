@@ -1,7 +1,7 @@
 """Every setting, once: its type, default and bounds, what it does in a sentence, and where it is set.
 
-Airflow's configuration, the arguments of a job, the reference page, every check and the record in `plan.json` follow
-from the fields of these classes. To add a setting is to add a field.
+Airflow's configuration, the options of jobs and vertices, the reference page, every check and the record in
+`plan.json` follow from the fields of these classes. To add a setting is to add a field.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from airflow_abs.core.decide.region_inputs import Strategy
 from airflow_abs.core.errors import InvalidValueError
@@ -84,6 +84,9 @@ def setting(
 ) -> Any:
     """A field for a setting; `empty` makes what it holds where nobody set it."""
     return field(default_factory=empty, metadata={"setting": Setting(default, kind, sentence, where, more)})
+
+
+Options = TypeVar("Options", bound="JobOptions | VertexOptions")
 
 
 def settings_of(kind: type) -> Iterator[tuple[str, Setting]]:
@@ -169,7 +172,7 @@ _ARGUMENT = (Where.SECTION, Where.JOB)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """Settings that few jobs need; each is an argument of `AdaptiveSparkJob`.
+    """Settings that few jobs need: ``AdaptiveSparkJob(..., options=JobOptions(...))``.
 
     What is left out is as Airflow's configuration says, and None here. The reference of settings says what each does.
 
@@ -378,8 +381,9 @@ class HostSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VertexOptions:
-    """How one vertex runs; each setting is an argument of `AdaptiveSparkOperator` and may be left out. The reference of
-    settings says what each does.
+    """How one vertex runs: ``AdaptiveSparkOperator(..., options=VertexOptions(...))``.
+
+    Each setting may be left out; the reference of settings says what it does.
 
     Raises:
         InvalidValueError: a setting is not what it may be.
@@ -443,6 +447,24 @@ class VertexOptions:
         _read_fields(self, defaults=True)
 
 
+def check_options(who: str, options: object, kind: type[Options], others: Mapping[str, object]) -> Options:
+    """The options that were given, or those of nobody; `others` are the arguments that are none of ours.
+
+    Raises:
+        InvalidValueError: they are something else, or a setting stands among the others.
+    """
+    for name, _ in settings_of(kind):
+        if name in others:
+            raise InvalidValueError(
+                f"{who}: {name} is a setting, and no argument of its own; write options={kind.__name__}({name}=...)"
+            )
+    if options is None:
+        return kind()
+    if type(options) is not kind:
+        raise InvalidValueError(f"{who}: options is {options!r}; expected {kind.__name__}(...)")
+    return options
+
+
 def section_settings() -> dict[str, Setting]:
     """The options of Airflow's section, in the order in which they are shown."""
     host, job = dict(settings_of(HostSettings)), dict(settings_of(JobSettings))
@@ -465,8 +487,10 @@ def parse_bytes(name: str, value: object) -> int:
 
 def _read_fields(settings: JobOptions | HostSettings | VertexOptions, *, defaults: bool = False) -> None:
     """Make values of the texts that were given, and of the defaults of what was not."""
-    for name, each in settings_of(type(settings)):
-        value = getattr(settings, name)
-        if value is None and defaults:
-            value = each.default
-        object.__setattr__(settings, name, each.read(name, value))
+    for each in fields(settings):
+        if (known := each.metadata.get("setting")) is None:
+            continue
+        value = getattr(settings, each.name)
+        if value is None:
+            value = known.default if defaults and known.default else each.default_factory()  # type: ignore[misc]
+        object.__setattr__(settings, each.name, known.read(each.name, value))

@@ -14,7 +14,7 @@ from airflow_abs.core.expect.expectations import Expect, RowCountChange, Unique,
 from airflow_abs.core.graph.job_graph import JobEdge
 from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
-from airflow_abs.core.settings import FLAG, VertexOptions, Where, setting
+from airflow_abs.core.settings import FLAG, VertexOptions, Where, check_options, setting
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.pruned_by import VertexColumn
@@ -74,24 +74,13 @@ class AdaptiveSparkOperator(OrderedVertex):
             edges of theirs that say how.
         sink: where its output is published when all subtasks succeeded.
         transform_kwargs: JSON values for the transform's further parameters; templated.
-        parallelism: fixed number of subtasks; leave it out to have it decided.
-        max_parallelism: the vertex's own bound, and the number of subpartitions its inputs are cut into.
-        schema: what the vertex promises to return, as DDL, such as ``"region STRING, revenue DECIMAL(18,2)"``: `plan`
-            compares names, types and ``NOT NULL`` with what Spark says of the transform.
         expect: what its rows must satisfy, by name: a condition in SQL (or `Expect`, with a tolerance), `Unique`,
             `RowCountChange`. They are counted while the rows are written; a failure stops its sink and its readers.
-        spark_conf: Spark's session settings for it, in `plan` and in all subtasks; they take precedence over the job's.
-        join: ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``, if the transform joins its two hash inputs
-            so and does nothing else that needs all rows of a key: then a hot key may be spread over several subtasks.
-        deterministic: False if the transform gives other rows when it runs again on the same input: then lost output is
-            not recomputed, and the run fails instead.
-        per_subtask: True if what the transform makes of a subtask's part is wanted as it is (a partial total, some rows
-            of each): then `plan` asks for no proof that all parts together are the result for the whole.
-        edge_columns: ``all`` if the files of its rows are to hold every column and row; ``used``, the default, for what
-            its readers need.
+        options: settings that few vertices need, such as ``VertexOptions(parallelism=4)``.
 
     Raises:
         JobGraphError: outside of a job; or the transform's parameters do not match the inputs.
+        InvalidValueError: a setting is not what it may be, or none of the options.
     """
 
     def __init__(  # noqa: PLR0913 - the arguments of a vertex
@@ -104,15 +93,8 @@ class AdaptiveSparkOperator(OrderedVertex):
         inputs: Mapping[str, Edge | AdaptiveSparkOperator] | None = None,
         sink: Files | TableSink | None = None,
         transform_kwargs: Mapping[str, Any] | None = None,
-        parallelism: int | None = None,
-        max_parallelism: int | None = None,
-        schema: str | None = None,
         expect: Mapping[str, str | Expect | Unique | RowCountChange] | None = None,
-        spark_conf: Mapping[str, Any] | None = None,
-        join: str | None = None,
-        deterministic: bool = True,
-        per_subtask: bool = False,
-        edge_columns: str = "used",
+        options: VertexOptions | None = None,
         **task_kwargs: Any,
     ) -> None:
         super().__init__()
@@ -124,16 +106,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         self.sink = sink
         self.transform_kwargs = dict(transform_kwargs or {})
         self.expectations = read_expectations(task_id, expect or {})
-        self.options = VertexOptions(
-            parallelism=parallelism,
-            max_parallelism=max_parallelism,
-            schema=schema,
-            spark_conf=dict(spark_conf or {}),
-            join=join,
-            deterministic=deterministic,
-            per_subtask=per_subtask,
-            edge_columns=edge_columns,
-        )
+        self.options = check_options(f"vertex {task_id!r}", options, VertexOptions, task_kwargs)
         self.task_kwargs = task_kwargs
         self._check_inputs()
         self._check_join()

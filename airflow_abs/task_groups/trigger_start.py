@@ -25,7 +25,7 @@ def check_arguments(vertex: str, task_kwargs: Mapping[str, Any]) -> None:
     """
     for name in (*LIMITS, *_WORKER_HOOKS):
         if name in task_kwargs:
-            instead = "use slots= of the job" if name in LIMITS else "drop it"
+            instead = "use JobOptions(slots=...)" if name in LIMITS else "drop it"
             raise JobGraphError(
                 f"vertex {vertex!r}: {name} has no effect with start_from_trigger=True, because no worker runs its "
                 f"subtasks; {instead}, or set start_from_trigger=False"

@@ -206,6 +206,7 @@ def planned_tables(
     """
     from airflow.sdk import DAG
 
+    from airflow_abs.core.settings import JobOptions
     from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
     from airflow_abs.spark.connect.session import open_session
@@ -215,7 +216,7 @@ def planned_tables(
     made: dict[str, AdaptiveSparkOperator] = {}
     with (
         DAG("contract") as dag,
-        AdaptiveSparkJob("job", exchange=str(folder), durability="always", share_tasks=False),
+        AdaptiveSparkJob("job", exchange=str(folder), durability="always", options=JobOptions(share_tasks=False)),
     ):
         for name, arguments in vertices.items():
             inputs = {each: made[each].rebalance() for each in arguments.get("inputs", ())}

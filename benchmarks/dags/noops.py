@@ -11,7 +11,7 @@ from pathlib import Path
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions, VertexOptions
 
 DATA = os.environ["AIRFLOW_ABS_BENCH_DATA"]
 
@@ -20,6 +20,6 @@ for folder in sorted(Path(DATA).glob("noops_*")):
     for dag_id, starts_in_triggerer in ((folder.name, False), (f"{folder.name}_in_triggerer", True)):
         with (
             DAG(dag_id, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), schedule=None),
-            AdaptiveSparkJob("job", start_from_trigger=starts_in_triggerer),
+            AdaptiveSparkJob("job", options=JobOptions(start_from_trigger=starts_in_triggerer)),
         ):
-            AdaptiveSparkOperator(task_id="noop", source=Files(str(folder)), parallelism=count)
+            AdaptiveSparkOperator(task_id="noop", source=Files(str(folder)), options=VertexOptions(parallelism=count))

@@ -19,7 +19,7 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions, VertexOptions
 from benchmarks import POOL, slices, submit_step, whole
 from benchmarks.workloads import Workload, chosen
 
@@ -31,8 +31,8 @@ SUBMIT += ["--conf", "spark.ui.enabled=false"]
 RETRIES: dict[str, Any] = {"retries": 4, "retry_delay": timedelta(seconds=1)}
 
 
-def ours(workload: Workload, operator: Mapping[str, Any] | None = None, **options: Any) -> None:
-    with AdaptiveSparkJob("job", **options):
+def ours(workload: Workload, operator: Mapping[str, Any] | None = None, **arguments: Any) -> None:
+    with AdaptiveSparkJob("job", **arguments):
         vertices: dict[str, AdaptiveSparkOperator] = {}
         for step in workload.steps:
             inputs = {
@@ -44,7 +44,7 @@ def ours(workload: Workload, operator: Mapping[str, Any] | None = None, **option
                 transform=step.transform,
                 source=Files(f"{TABLES}/{step.source}") if step.source else None,
                 inputs=inputs,
-                join=step.join,
+                options=VertexOptions(join=step.join),
                 sink=Files(OWN_OUT) if step is workload.last else None,
                 retry_delay=RETRIES["retry_delay"],
                 **(operator or {}),
@@ -90,13 +90,15 @@ def sliced(workload: Workload) -> None:
 PEERS = {
     "ours": ours,
     "pooled": lambda workload: ours(workload, operator={"pool": POOL}),
-    "worker": lambda workload: ours(workload, deferrable=False),
-    "triggerer": lambda workload: ours(workload, start_from_trigger=True),
+    "worker": lambda workload: ours(workload, options=JobOptions(deferrable=False)),
+    "triggerer": lambda workload: ours(workload, options=JobOptions(start_from_trigger=True)),
     "auto": lambda workload: ours(workload, durability="auto"),
-    "auto_on_workers": lambda workload: ours(workload, durability="auto", deferrable=False),
-    "fused_day": lambda workload: ours(workload, durability="auto", failures_per_run=0, failures_per_day=0),
-    "separate": lambda workload: ours(workload, share_tasks=False),
-    "scaled": lambda workload: ours(workload, target_bytes="16MB", share_tasks=False),
+    "auto_on_workers": lambda workload: ours(workload, durability="auto", options=JobOptions(deferrable=False)),
+    "fused_day": lambda workload: ours(
+        workload, durability="auto", options=JobOptions(failures_per_run=0, failures_per_day=0)
+    ),
+    "separate": lambda workload: ours(workload, options=JobOptions(share_tasks=False)),
+    "scaled": lambda workload: ours(workload, target_bytes="16MB", options=JobOptions(share_tasks=False)),
     "whole": whole_job,
     "whole_connect": whole_connected,
     "submit": submit,

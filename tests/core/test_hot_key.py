@@ -26,7 +26,7 @@ def test_a_key_of_several_columns_names_them_all_and_null_is_said_as_sql_does() 
     [
         (FOUND, True, True, "its rows are distributed to several subtasks already: nothing has to be done"),
         (FOUND, False, True, "too few subtasks wrote it: give its producer a smaller target_bytes"),
-        (FOUND, False, False, "say join='inner' (or 'left', ...)"),
+        (FOUND, False, False, "say VertexOptions(join='inner') (or 'left', ...)"),
         (FOUND, False, False, "do so by customer_id and another column first"),
         (replace(FOUND, values=(None,)), False, False, "leave them out before this edge"),
         (replace(FOUND, rows=900), False, False, "no single key makes it hot: a higher max_parallelism"),

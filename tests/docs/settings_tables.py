@@ -13,7 +13,7 @@ from airflow_abs.operators.adaptive_spark import Edge
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 _TABLE = re.compile(r"(<!-- (job|vertex|edge) -->\n\n)(?:\|.*\n)*")
-_PLACES = {Where.SECTION: "section", Where.JOB: "`{}=` of the job", Where.JOB_OPTIONS: "`{}=` of the job"}
+_PLACES = {Where.SECTION: "section", Where.JOB: "`{}=` of the job", Where.JOB_OPTIONS: "`JobOptions({}=...)`"}
 
 
 def written(page: str) -> str:

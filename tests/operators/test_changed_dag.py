@@ -12,12 +12,13 @@ import pendulum
 import pytest
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, VertexOptions
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import PlanMismatchError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.whole_files import write_json
 from airflow_abs.triggers.decide import DecideTrigger
+from tests.gathered import job_arguments
 from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun
 
 CLEAR = "Clear plan as well, and everything after it"
@@ -25,7 +26,7 @@ CLEAR = "Clear plan as well, and everything after it"
 
 def declare(root: Path, body: Callable[[], None], **options: Any) -> DAG:
     with DAG("daily", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")) as dag:
-        with AdaptiveSparkJob("job", exchange=str(root), **options):
+        with AdaptiveSparkJob("job", exchange=str(root), **job_arguments(options)):
             body()
     return dag
 
@@ -57,8 +58,14 @@ def with_vertex_upstream() -> None:
 
 def with_faster_vertices() -> None:
     """Other tries, pools and numbers of subtasks, and a reader of what is published."""
-    orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), parallelism=2, retries=7)
-    total = {"inputs": {"orders": orders.hash("id")}, "sink": Files("/mart/{{ ds }}"), "max_parallelism": 4}
+    orders = AdaptiveSparkOperator(
+        task_id="orders", source=Files("/lake/orders"), options=VertexOptions(parallelism=2), retries=7
+    )
+    total = {
+        "inputs": {"orders": orders.hash("id")},
+        "sink": Files("/mart/{{ ds }}"),
+        "options": VertexOptions(max_parallelism=4),
+    }
     done = AdaptiveSparkOperator(task_id="total", sql="SELECT * FROM {orders}", pool="spark", **total)
     AdaptiveSparkOperator(task_id="report", inputs={"total": done}, sink=Files("/mart/report"))
 

@@ -13,6 +13,7 @@ from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from airflow_abs.core.graph.job_graph import JobEdge
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
+from tests.gathered import job_arguments
 
 
 def passes(orders: Any) -> Any:
@@ -28,7 +29,7 @@ def new_dag(**options: Any) -> DAG:
 
 
 def new_job(**options: Any) -> AdaptiveSparkJob:
-    return AdaptiveSparkJob("revenue", **{"exchange": "file:///exchange", **options})
+    return AdaptiveSparkJob("revenue", **job_arguments({"exchange": "file:///exchange", **options}))
 
 
 def declare_revenue() -> None:

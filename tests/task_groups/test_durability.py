@@ -13,6 +13,7 @@ from airflow.sdk import DAG, TriggerRule
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.operators.plan import PlanOperator
+from tests.gathered import job_arguments, vertex_arguments
 
 JOIN = "SELECT * FROM {orders} JOIN {customers} USING (key)"
 
@@ -23,8 +24,10 @@ def new_dag() -> DAG:
 
 def declare(name: str, *inputs: Any, **options: Any) -> Any:
     if not inputs:
-        return AdaptiveSparkOperator(task_id=name, source=Files(f"/lake/{name}"), **options)
-    return AdaptiveSparkOperator(task_id=name, inputs={edge.producer.task_id: edge for edge in inputs}, **options)
+        return AdaptiveSparkOperator(task_id=name, source=Files(f"/lake/{name}"), **vertex_arguments(options))
+    return AdaptiveSparkOperator(
+        task_id=name, inputs={edge.producer.task_id: edge for edge in inputs}, **vertex_arguments(options)
+    )
 
 
 def plan_of(job: AdaptiveSparkJob) -> PlanOperator:
@@ -34,7 +37,7 @@ def plan_of(job: AdaptiveSparkJob) -> PlanOperator:
 
 
 def new_job(**options: Any) -> AdaptiveSparkJob:
-    return AdaptiveSparkJob("revenue", exchange="file:///exchange", **options)
+    return AdaptiveSparkJob("revenue", exchange="file:///exchange", **job_arguments(options))
 
 
 def test_what_decides_reaches_plan_and_is_auto_unless_the_job_or_the_configuration_say_otherwise(

@@ -11,11 +11,12 @@ from airflow.sdk import DAG
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Ephemeral, Files, Table
 from airflow_abs.core.errors import InvalidValueError
+from tests.gathered import job_arguments
 
 
 def job(**options: Any) -> DAG:
     with DAG("daily", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")) as made:
-        with AdaptiveSparkJob("revenue", **{"exchange": "/x", "spark": Ephemeral("cluster"), **options}):
+        with AdaptiveSparkJob("revenue", **job_arguments({"exchange": "/x", "spark": Ephemeral("cluster"), **options})):
             orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"))
             AdaptiveSparkOperator(task_id="total", inputs={"orders": orders.hash("day")}, sink=Files("/mart/total"))
     return made

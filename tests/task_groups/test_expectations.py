@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_abs import AdaptiveSparkOperator, Expect, Files, RowCountChange, Unique
+from airflow_abs import AdaptiveSparkOperator, Expect, Files, RowCountChange, Unique, VertexOptions
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
 from tests.task_groups.test_adaptive_spark import new_dag, new_job, passes
@@ -37,13 +37,13 @@ def test_expectations_reach_plan_which_renders_their_templates() -> None:
 
 
 def test_the_taskflow_face_takes_what_the_operator_takes() -> None:
-    @adaptive_spark_task(source=Files("/lake/orders"), expect=EXPECT, per_subtask=True)
+    @adaptive_spark_task(source=Files("/lake/orders"), expect=EXPECT, options=VertexOptions(per_subtask=True))
     def orders(source: Any) -> Any:
         return source
 
     with new_dag() as dag, new_job():
         orders()
-        orders.override(task_id="whole", per_subtask=False)()
+        orders.override(task_id="whole", options=VertexOptions(per_subtask=False))()
     plan: Any = dag.get_task("revenue.plan")
     declared = {each["name"]: (each["expectations"], each["options"]["per_subtask"]) for each in plan.vertices}
     assert declared == {"orders": (PLANNED, True), "whole": (PLANNED, False)}

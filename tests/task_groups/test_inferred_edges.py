@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_abs import AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkOperator, Files, VertexOptions
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
 from tests.task_groups.test_adaptive_spark import new_dag, new_job
@@ -66,6 +66,6 @@ def test_a_declared_join_may_leave_its_keys_to_plan() -> None:
                 task_id="joined",
                 inputs={"orders": source("orders"), "customers": source("customers")},
                 transform=joined,
-                join="inner",
+                options=VertexOptions(join="inner"),
             )
     assert vertex.options.join == "inner"

@@ -9,10 +9,11 @@ import pytest
 from airflow.sdk import Asset, task
 from airflow.sdk.bases.operator import BaseOperator
 
-from airflow_abs import LAST_COMPLETE_DAY, AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import LAST_COMPLETE_DAY, AdaptiveSparkJob, AdaptiveSparkOperator, Files, VertexOptions
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
 from airflow_abs.tables.overlaps import check_overlaps
+from tests.gathered import vertex_arguments
 from tests.task_groups.test_adaptive_spark import new_dag, new_job, passes
 
 
@@ -40,7 +41,7 @@ def sums_of(orders: Any, customers: Any = None) -> Any:
 def declare(**options: Any) -> tuple[AdaptiveSparkOperator, AdaptiveSparkOperator]:
     orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"))
     own = {"task_id": "sums", "transform": passes, "sink": Files("/mart/sums")}
-    sums = AdaptiveSparkOperator(**{**own, "inputs": {"orders": orders.hash("region")}, **options})
+    sums = AdaptiveSparkOperator(**vertex_arguments({**own, "inputs": {"orders": orders.hash("region")}, **options}))
     return orders, sums
 
 
@@ -269,7 +270,9 @@ def test_settings_of_a_vertex_take_precedence_over_the_jobs() -> None:
 def test_vertices_of_one_spark_session_agree_on_its_settings() -> None:
     with new_dag(), pytest.raises(JobGraphError, match="they run in one Spark session; set the same on both"):
         with new_job():
-            orders = AdaptiveSparkOperator(task_id="orders", source=Files("/lake"), spark_conf={"spark.sql.x": "1"})
+            orders = AdaptiveSparkOperator(
+                task_id="orders", source=Files("/lake"), options=VertexOptions(spark_conf={"spark.sql.x": "1"})
+            )
             AdaptiveSparkOperator(task_id="sums", inputs={"orders": orders.forward()})
 
 

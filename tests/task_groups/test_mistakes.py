@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, VertexOptions
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
+from tests.gathered import vertex_arguments
 from tests.task_groups.test_adaptive_spark import joins, new_dag, new_job, passes
 
 
@@ -52,7 +55,7 @@ def test_an_incremental_source_that_cannot_hold_its_promise_is_refused(options: 
 
 
 def source(**options: Any) -> AdaptiveSparkOperator:
-    return AdaptiveSparkOperator(**{"task_id": "orders", "source": Files("/lake/orders"), **options})
+    return AdaptiveSparkOperator(**vertex_arguments({"task_id": "orders", "source": Files("/lake/orders"), **options}))
 
 
 @pytest.mark.parametrize(
@@ -153,3 +156,38 @@ def test_unknown_formats_and_modes_are_refused() -> None:
         Files("/x", mode="merge")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the path is empty"):
         Files("")
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (
+            lambda: AdaptiveSparkJob("revenue", exchange="/x", slots=4),
+            "job 'revenue': slots is a setting, and no argument of its own; write options=JobOptions(slots=...)",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), parallelism=4),
+            "vertex 'orders': parallelism is a setting, and no argument of its own; write "
+            "options=VertexOptions(parallelism=...)",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="orders", options={"parallelism": 4}),  # type: ignore[arg-type]
+            "vertex 'orders': options is {'parallelism': 4}; expected VertexOptions(...)",
+        ),
+        (
+            lambda: AdaptiveSparkJob("revenue", exchange="/x", options=VertexOptions()),  # type: ignore[arg-type]
+            "job 'revenue': options is VertexOptions(",
+        ),
+    ],
+    ids=["of a job", "of a vertex", "a dict", "of the other"],
+)
+def test_settings_come_as_one_object(declare: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidValueError) as caught, new_dag():
+        declare()
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("kind", [AdaptiveSparkJob, AdaptiveSparkOperator])
+def test_there_are_at_most_eight_arguments_besides_the_name(kind: type) -> None:
+    own = [each for each in inspect.signature(kind.__init__).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    assert len([each for each in own if each.name != "task_id"]) <= 8

@@ -14,12 +14,15 @@ from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.triggers.decide import DecideTrigger
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
+from tests.gathered import job_arguments, vertex_arguments
 
 
 def job_with(vertex: dict[str, Any] | None = None, dag: dict[str, Any] | None = None, **options: Any) -> DAG:
     with DAG("daily", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), **(dag or {})) as made:
-        with AdaptiveSparkJob("revenue", **{"exchange": "/x/{{ ds }}", "start_from_trigger": True, **options}):
-            AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), **(vertex or {}))
+        with AdaptiveSparkJob(
+            "revenue", **job_arguments({"exchange": "/x/{{ ds }}", "start_from_trigger": True, **options})
+        ):
+            AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), **vertex_arguments(vertex or {}))
     return made
 
 
@@ -79,9 +82,9 @@ def test_without_it_both_start_in_a_worker(task: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "instead"),
     [
-        ("pool", "spark", "use slots= of the job"),
-        ("pool_slots", 2, "use slots= of the job"),
-        ("max_active_tis_per_dagrun", 2, "use slots= of the job"),
+        ("pool", "spark", "use JobOptions(slots=...)"),
+        ("pool_slots", 2, "use JobOptions(slots=...)"),
+        ("max_active_tis_per_dagrun", 2, "use JobOptions(slots=...)"),
         ("on_execute_callback", print, "drop it"),
     ],
 )

@@ -154,7 +154,7 @@ def _unsendable(vertex: str, error: PicklingError) -> JobGraphError:
     return JobGraphError(
         f"vertex {vertex!r}: a Python function of its transform cannot be sent to Spark ({error}). A function of the "
         "DAG's folder travels with all that it refers to: make locks, connections and the like inside of it, or give "
-        "its module to the job as py_files=[...] and import it inside"
+        "its module to the job as JobOptions(py_files=[...]) and import it inside"
     )
 
 

@@ -40,6 +40,6 @@ async def read_capacity(connection: Connection, session_id: str) -> int:
     if slots is None:
         raise ResourcesError(
             f"Spark Connect server at {connection.endpoint.address} does not show how many tasks it runs at once; "
-            "set slots= of the job or [adaptive_spark] slots"
+            "set JobOptions(slots=...) or [adaptive_spark] slots"
         )
     return slots

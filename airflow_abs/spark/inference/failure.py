@@ -44,7 +44,11 @@ def explain_failures(failures: Sequence[Failure]) -> JobGraphError:
         return _told_as_it_is(second)
     hashed = [edge for edge in second.choice.values() if edge.keys]
     edges = ", ".join(f"{edge.input_name} by {', '.join(edge.keys)}" for edge in hashed)
-    alone = " with parallelism=1" if isinstance(second.error, Refusal) and "all rows in" in second.error.why else ""
+    alone = (
+        " with VertexOptions(parallelism=1)"
+        if isinstance(second.error, Refusal) and "all rows in" in second.error.why
+        else ""
+    )
     return JobGraphError(
         f"vertex {second.vertex!r} needs its rows distributed more than once: {bare.text}, which is so once they are "
         f"hashed ({edges}); but then {second.text}. Cut it there: return what comes before that step, and do the rest "

@@ -141,7 +141,7 @@ def _describe_key(prover: Prover, vertex: CompiledVertex, key: Expectation, inpu
         f"vertex {vertex.name!r}: expectation {key.name!r} ({key.what}) cannot be counted in parts: rows with the "
         f"same {', '.join(key.columns)} may be in several subtasks{prover.what_edges_give(inputs)}. To fix it, "
         f"{drop}read the input with hash({columns}); or give the expectation to a vertex after it whose input is "
-        f"hash({columns}); or set parallelism=1"
+        f"hash({columns}); or set VertexOptions(parallelism=1)"
     )
 
 
@@ -149,7 +149,7 @@ def unreadable(vertex: str, error: UnreadablePlanError) -> JobGraphError:
     """The error for a plan that cannot be read."""
     return JobGraphError(
         f"vertex {vertex!r}: Spark's plan of its transform cannot be read for the proof that it may run in parts "
-        f"({error}); set parallelism=1, or per_subtask=True if you know that it may"
+        f"({error}); set VertexOptions(parallelism=1), or VertexOptions(per_subtask=True) if you know that it may"
     )
 
 
@@ -157,7 +157,7 @@ def describe_refusal(prover: Prover, name: str, refusal: Refusal) -> str:
     """The message of a refusal, with all that may be written instead."""
     ways = [refusal.remedy]
     if refusal.right_alone and "parallelism=1" not in refusal.remedy:
-        ways.append("set parallelism=1")
+        ways.append("set VertexOptions(parallelism=1)")
     if refusal.partial:
-        ways.append("say per_subtask=True if a result for each subtask's part is what you want")
+        ways.append("say VertexOptions(per_subtask=True) if a result for each subtask's part is what you want")
     return f"vertex {name!r} cannot run in parts: {prover.describe(name, refusal)}. To fix it, {'; or '.join(ways)}"

@@ -105,7 +105,7 @@ class Prover:
             raise JobGraphError(
                 f"vertex {vertex!r}: Spark itself cannot plan its transform, so it would fail in every subtask: "
                 f"{_first_line(error)}. Write the step in another way, or cut it into two vertices; if Spark does run "
-                "it elsewhere, set parallelism=1, which needs no plan in advance"
+                "it elsewhere, set VertexOptions(parallelism=1), which needs no plan in advance"
             ) from error
         return text
 

@@ -43,7 +43,7 @@ def group(operator: Operator, rows: Rows) -> Refusal:
     keys = rows.need.keys if rows.need else None
     if not keys:
         needs = "needs all rows in one subtask"
-        remedy = f"{_OWN_VERTEX} with parallelism=1" + (
+        remedy = f"{_OWN_VERTEX} with VertexOptions(parallelism=1)" + (
             " (and partitionBy() the window if it may be cut)" if window else ""
         )
         return Refusal(what, needs, remedy, relations, rows.inputs)
@@ -76,7 +76,7 @@ def sort(operator: Operator, rows: Rows) -> Refusal:
         f"a sort of all rows (orderBy {columns})",
         "needs all rows in one subtask",
         "drop it, or use sortWithinPartitions() if only the order inside of files matters, "
-        f"or {_OWN_VERTEX} with parallelism=1",
+        f"or {_OWN_VERTEX} with VertexOptions(parallelism=1)",
         ("sort", "sql"),
         rows.inputs,
     )
@@ -87,14 +87,14 @@ def limit(operator: Operator, rows: Rows) -> Refusal:
         return Refusal(
             "limit()/offset()",
             "needs all rows in one subtask: each would take so many of its own",
-            f"{_OWN_VERTEX} with parallelism=1",
+            f"{_OWN_VERTEX} with VertexOptions(parallelism=1)",
             ("limit", "offset", "tail", "sql"),
             rows.inputs,
         )
     return Refusal(
         "limit()/offset() of rows that every subtask has",
         "may take other rows in each subtask",
-        f"{_OWN_VERTEX} with parallelism=1, and read that with broadcast()",
+        f"{_OWN_VERTEX} with VertexOptions(parallelism=1), and read that with broadcast()",
         ("limit", "offset", "tail", "sql"),
         rows.inputs,
     )
@@ -173,7 +173,7 @@ def replicated_output(rows: Rows) -> Refusal:
     return Refusal(
         "its output",
         "holds rows that every subtask has (a broadcast input, local rows), and would hold them once for each subtask",
-        "join them to a divided input, or set parallelism=1",
+        "join them to a divided input, or set VertexOptions(parallelism=1)",
         (),
         rows.inputs,
         partial=False,
@@ -184,7 +184,7 @@ def subquery(operator: Operator, rows: Rows) -> Refusal:
     return Refusal(
         "a subquery that is one value for all rows",
         "needs all rows in one subtask",
-        "make the value a vertex of its own with parallelism=1, and read that with broadcast()",
+        "make the value a vertex of its own with VertexOptions(parallelism=1), and read that with broadcast()",
         ("sql", "filter", "project", "with_columns"),
         rows.inputs,
     )
@@ -196,7 +196,7 @@ def exchange(operator: Operator, rows: Rows) -> Refusal:
     return Refusal(
         f"Spark's operator {operator.name}",
         f"stands above an exchange of rows between subtasks ({for_people(arguments)})",
-        f"hash the inputs by what it compares, or {_OWN_VERTEX} with parallelism=1",
+        f"hash the inputs by what it compares, or {_OWN_VERTEX} with VertexOptions(parallelism=1)",
         (),
         rows.inputs,
     )
@@ -219,7 +219,10 @@ def partitions(function: str, asked: Partitions, rows: Rows) -> Refusal:
     call = asked.call if "(" in asked.call else f"{asked.call}({', '.join(filter(None, [str(number or ''), keys]))})"
     otherwise = f"drop {call} if the function treats its rows one by one"
     if number == 1:
-        why, remedy = "needs all rows in one subtask", f"{_OWN_VERTEX} with parallelism=1, or {otherwise}"
+        why, remedy = (
+            "needs all rows in one subtask",
+            f"{_OWN_VERTEX} with VertexOptions(parallelism=1), or {otherwise}",
+        )
     elif number or asked.call != "repartition":
         many = f"{number} partitions" if number else "partitions"
         why = f"would see {many} of each subtask's rows, where plain Spark makes {many} of all rows"
@@ -245,7 +248,7 @@ def barrier(function: str, rows: Rows) -> Refusal:
     return Refusal(
         f"{function} with barrier=True",
         "needs all rows in one subtask: its tasks talk with each other",
-        f"drop barrier=True, or {_OWN_VERTEX} with parallelism=1",
+        f"drop barrier=True, or {_OWN_VERTEX} with VertexOptions(parallelism=1)",
         _OVER_PARTITIONS,
         rows.inputs,
     )
@@ -255,7 +258,7 @@ def recursion() -> Refusal:
     return Refusal(
         "a recursive query over an input",
         "needs all rows in one subtask",
-        f"{_OWN_VERTEX} with parallelism=1",
+        f"{_OWN_VERTEX} with VertexOptions(parallelism=1)",
         ("sql",),
     )
 
@@ -293,5 +296,5 @@ def unknown(operator: Operator) -> Refusal:
     return Refusal(
         f"Spark's operator {operator.name!r}",
         "is none of which this release knows that it may run in parts",
-        f"write the step without it, or {_OWN_VERTEX} with parallelism=1",
+        f"write the step without it, or {_OWN_VERTEX} with VertexOptions(parallelism=1)",
     )

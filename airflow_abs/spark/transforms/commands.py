@@ -36,7 +36,7 @@ def check_query(relation: Relation, who: str) -> None:
     raise JobGraphError(
         f"{who}: its transform runs the command {word or text[:20]!r} in spark.sql; expected a query "
         "(SELECT, WITH, VALUES, FROM, TABLE). A transform only builds a DataFrame: write with its sink, "
-        "hand DataFrames to queries as arguments instead of views, and set the session with spark_conf= of the job"
+        "hand DataFrames to queries as arguments instead of views, and set the session with JobOptions(spark_conf=...)"
     )
 
 
@@ -58,7 +58,7 @@ def check_setting(operation: Any, who: str) -> None:
     keys = [pair.key for pair in operation.set.pairs] + list(operation.unset.keys)
     raise JobGraphError(
         f"{who}: its transform sets {', '.join(keys)} in the session of plan, which no subtask shares; "
-        "give it where that is declared, as spark_conf={...}"
+        "give it where that is declared, in options, as spark_conf={...}"
     )
 
 

@@ -54,7 +54,7 @@ def no_execution(session: Any, who: str) -> Iterator[None]:
     def ship(*args: Any, **kwargs: Any) -> Any:
         raise JobGraphError(
             f"{who}: its transform adds artifacts to the session of plan, which no subtask shares; give "
-            "Python files to the job as py_files=[...], and jars to the Spark server when it starts"
+            "Python files to the job as JobOptions(py_files=[...]), and jars to the Spark server when it starts"
         )
 
     config, analyze = client.config, client._analyze

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions, VertexOptions
 from airflow_abs.restart_strategy import ExponentialDelayRestart
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ with DAG(
     default_args={"retries": 10, "retry_delay": pendulum.duration(seconds=2)},
 ):
     with AdaptiveSparkJob(
-        "job", restart_strategy=ExponentialDelayRestart(initial=1.0, longest=5.0, attempts=10), defer_after=2.0
+        "job",
+        restart_strategy=ExponentialDelayRestart(initial=1.0, longest=5.0, attempts=10),
+        options=JobOptions(defer_after=2.0),
     ):
         orders = AdaptiveSparkOperator(task_id="orders", source=Files(f"{LAKE}/orders"), transform=read_slowly)
         customers = AdaptiveSparkOperator(task_id="customers", source=Files(f"{LAKE}/customers"))
@@ -51,7 +53,7 @@ with DAG(
             task_id="enriched",
             inputs={"orders": orders.hash("customer_id"), "customers": customers.broadcast()},
             transform=enrich,
-            parallelism=3,
+            options=VertexOptions(parallelism=3),
         )
         AdaptiveSparkOperator(
             task_id="by_region",
@@ -90,13 +92,13 @@ with DAG("fails_last", schedule=None, start_date=pendulum.datetime(2026, 1, 1, t
             task_id="enriched",
             inputs={"orders": orders.hash("customer_id"), "customers": customers.broadcast()},
             transform=join,
-            parallelism=2,
+            options=VertexOptions(parallelism=2),
         )
         AdaptiveSparkOperator(
             task_id="by_region",
             inputs={"enriched": enriched.hash("region")},
             transform=total_after_a_death,
             transform_kwargs={"flag": f"{MART}/gates/{{{{ run_id }}}}"},
-            parallelism=2,
+            options=VertexOptions(parallelism=2),
             sink=Files(f"{MART}/run={{{{ run_id }}}}"),
         )

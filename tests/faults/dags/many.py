@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,7 +52,7 @@ def raise_in_udf(numbers: DataFrame) -> DataFrame:
 
 
 with DAG("many", schedule=None, start_date=START):
-    with AdaptiveSparkJob("job", target_bytes=1, defer_after=0.5):
+    with AdaptiveSparkJob("job", target_bytes=1, options=JobOptions(defer_after=0.5)):
         AdaptiveSparkOperator(
             task_id="numbers",
             source=Files(f"{LAKE}/numbers"),
@@ -63,7 +63,7 @@ with DAG("many", schedule=None, start_date=START):
         )
 
 with DAG("few", schedule=None, start_date=START):
-    with AdaptiveSparkJob("job", target_bytes=1, defer_after=0.5):
+    with AdaptiveSparkJob("job", target_bytes=1, options=JobOptions(defer_after=0.5)):
         AdaptiveSparkOperator(
             task_id="numbers",
             source=Files(f"{LAKE}/numbers/part-0[01].parquet"),
@@ -73,7 +73,7 @@ with DAG("few", schedule=None, start_date=START):
         )
 
 with DAG("twins", schedule=None, start_date=START):
-    with AdaptiveSparkJob("job", target_bytes=1, defer_after=0.5):
+    with AdaptiveSparkJob("job", target_bytes=1, options=JobOptions(defer_after=0.5)):
         AdaptiveSparkOperator(
             task_id="numbers",
             source=Files(f"{LAKE}/numbers/part-0[01].parquet"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions, VertexOptions
 from airflow_abs.restart_strategy import FixedDelayRestart
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ for dag_id, starts_in_triggerer in (("from_trigger", True), ("queued", False)):
             "job",
             exchange=EXCHANGE + "{{ '/' if dag.dag_id in ('from_trigger', 'queued') else '/not-rendered' }}",
             target_bytes=1,
-            slots=2,
-            start_from_trigger=starts_in_triggerer,
+            options=JobOptions(slots=2, start_from_trigger=starts_in_triggerer),
             restart_strategy=FixedDelayRestart(2, 1.0),
         ),
     ):
@@ -75,6 +74,6 @@ for dag_id, starts_in_triggerer in (("from_trigger", True), ("queued", False)):
             task_id="total",
             inputs={"numbers": numbers.rebalance()},
             transform=add_up,
-            parallelism=1,
+            options=VertexOptions(parallelism=1),
             sink=Files(f"{MART}/{dag_id}/{{{{ run_id }}}}"),
         )

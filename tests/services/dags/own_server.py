@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Ephemeral, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Ephemeral, Files, JobOptions, VertexOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,7 +48,7 @@ with DAG(
                 "spark.ui.enabled": "false",
             },
         ),
-        start_from_trigger=True,
+        options=JobOptions(start_from_trigger=True),
     ):
         numbers = AdaptiveSparkOperator(task_id="numbers", source=Files(f"{LAKE}/some_numbers"))
         AdaptiveSparkOperator(
@@ -56,6 +56,6 @@ with DAG(
             inputs={"numbers": numbers.rebalance()},
             transform=add_up,
             transform_kwargs={"refused": "{{ params.refused }}"},
-            parallelism=1,
+            options=VertexOptions(parallelism=1),
             sink=Files(f"{MART}/own_server"),
         )

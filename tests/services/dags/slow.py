@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +44,9 @@ for dag_id, source, deferrable, limit in (
     with DAG(dag_id, schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")):
         # In one second a slow machine does not start what it hands over.
         defer_after = 8 if dag_id == "slow_in_triggerer" else 1
-        with AdaptiveSparkJob("job", target_bytes=1, deferrable=deferrable, defer_after=defer_after):
+        with AdaptiveSparkJob(
+            "job", target_bytes=1, options=JobOptions(deferrable=deferrable, defer_after=defer_after)
+        ):
             AdaptiveSparkOperator(
                 task_id="numbers",
                 source=Files(f"{LAKE}/{source}"),

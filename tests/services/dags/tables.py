@@ -12,7 +12,7 @@ import pendulum
 from airflow.sdk import DAG, task
 
 from airflow_abs import LAST_COMPLETE_DAY as DAY
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable, Files, Table
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable, Files, JobOptions, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,7 +96,7 @@ with DAG("tables", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="U
             transform_kwargs={"day": DAY},
             sink=DeltaTable(SOLD, mode="overwrite_partitions", files=1),
         )
-    with AdaptiveSparkJob("sum", start_from_trigger=True) as add_up:
+    with AdaptiveSparkJob("sum", options=JobOptions(start_from_trigger=True)) as add_up:
         sold = AdaptiveSparkOperator(task_id="sold", source=DeltaTable(SOLD, where=f"day = '{DAY}' AND status <> 'P'"))
         AdaptiveSparkOperator(
             task_id="totals",

@@ -13,7 +13,7 @@ import pendulum
 from airflow.sdk import DAG
 
 from airflow_abs import LAST_COMPLETE_DAY as DAY
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,7 +73,7 @@ for name, transform, defer_after, target_bytes in (
     ("secret", keep, 10.0, None),
 ):
     with DAG(name, schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC"), catchup=False):
-        with AdaptiveSparkJob("job", defer_after=defer_after, target_bytes=target_bytes):
+        with AdaptiveSparkJob("job", options=JobOptions(defer_after=defer_after), target_bytes=target_bytes):
             orders = AdaptiveSparkOperator(task_id="orders", source=Files(f"{LAKE}/orders/ds={DAY}"), transform=keep)
             work = AdaptiveSparkOperator(
                 task_id="work",

@@ -244,12 +244,14 @@ def test_two_levels_of_exchange_are_refused_with_the_place_to_cut(session: Any) 
 
 
 def test_a_step_of_all_rows_above_another_names_parallelism_1(session: Any) -> None:
-    with pytest.raises(JobGraphError, match=r"in a vertex of its own with parallelism=1 that has this one as input$"):
+    with pytest.raises(
+        JobGraphError, match=r"in a vertex of its own with VertexOptions(parallelism=1) that has this one as input$"
+    ):
         infer(session, first_of_a_join)
 
 
 def test_one_subtask_is_never_chosen_silently(session: Any) -> None:
-    message = r"an aggregate .* needs all rows in one subtask .* make it a vertex of its own with parallelism=1"
+    message = r"an aggregate .* needs all rows in one subtask .* with VertexOptions\(parallelism=1\)"
     with pytest.raises(JobGraphError, match=message):
         infer(session, total)
 

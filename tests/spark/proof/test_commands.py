@@ -38,7 +38,7 @@ def test_a_command_in_sql_is_refused(refusal: Callable[..., str], query: str, wo
     assert refusal(runs(query)) == (
         f"vertex 'step': its transform runs the command '{word}' in spark.sql; expected a query (SELECT, WITH, "
         "VALUES, FROM, TABLE). A transform only builds a DataFrame: write with its sink, hand DataFrames "
-        "to queries as arguments instead of views, and set the session with spark_conf= of the job"
+        "to queries as arguments instead of views, and set the session with JobOptions(spark_conf=...)"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_setting_of_the_session_is_refused_with_the_way_to_say_it(refusal: Cal
 
     assert refusal(transform) == (
         "vertex 'step': its transform sets spark.sql.ansi.enabled in the session of plan, which no subtask shares; "
-        "give it where that is declared, as spark_conf={...}"
+        "give it where that is declared, in options, as spark_conf={...}"
     )
 
 
@@ -104,7 +104,7 @@ def test_artifacts_are_refused_because_no_subtask_would_have_them(
 
     assert refusal(transform) == (
         "vertex 'step': its transform adds artifacts to the session of plan, which no subtask shares; give Python "
-        "files to the job as py_files=[...], and jars to the Spark server when it starts"
+        "files to the job as JobOptions(py_files=[...]), and jars to the Spark server when it starts"
     )
 
 

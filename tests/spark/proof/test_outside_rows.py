@@ -38,7 +38,8 @@ def test_a_read_inside_of_a_transform_is_refused_with_both_ways_to_say_it(
     assert message.startswith("vertex 'step' cannot run in parts: a read of files or tables (Scan parquet) at ")
     assert message.endswith(
         " would read all of it in every subtask, without being measured or recomputed. To fix it, give the vertex "
-        "source=Files(...), or make the read a vertex of its own and take it with broadcast(); or set parallelism=1"
+        "source=Files(...), or make the read a vertex of its own and take it with broadcast(); or set "
+        "VertexOptions(parallelism=1)"
     )
 
 

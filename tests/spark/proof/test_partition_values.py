@@ -66,6 +66,7 @@ def test_they_are_known_of_a_vertex_that_needs_no_proof(prove: Callable[..., Any
 def test_the_number_of_a_partition_says_nothing_about_rows(refusal: Callable[..., str]) -> None:
     assert refusal(lambda orders: orders.selectExpr("spark_partition_id() AS p")) == (
         "vertex 'step' cannot run in parts: spark_partition_id() depends on how a subtask's rows lie in Spark's "
-        "partitions and files, not on the rows. To fix it, use a column of the data instead; or set parallelism=1; or "
-        "say per_subtask=True if a result for each subtask's part is what you want"
+        "partitions and files, not on the rows. To fix it, use a column of the data instead; or set "
+        "VertexOptions(parallelism=1); or "
+        "say VertexOptions(per_subtask=True) if a result for each subtask's part is what you want"
     )

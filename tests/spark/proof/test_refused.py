@@ -12,11 +12,16 @@ from tests.spark.proof.transforms import count_table, functions, over_batches, s
 pytestmark = pytest.mark.spark
 
 REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
-    "limit": (lambda orders: orders.limit(3), "limit()/offset() at test_refused.py:", "of its own with parallelism=1"),
+    "limit": (
+        lambda orders: orders.limit(3),
+        "limit()/offset() at test_refused.py:",
+        "of its own with VertexOptions(parallelism=1)",
+    ),
     "limit of a source": (
         lambda source: source.limit(3),
         "limit()/offset() at test_refused.py:",
-        "(here the source of step is distributed by files). To fix it, make it a vertex of its own with parallelism=1",
+        "(here the source of step is distributed by files). To fix it, make it a vertex of its own with "
+        "VertexOptions(parallelism=1)",
     ),
     "limit of a rebalance input": (
         lambda events: events.limit(3),
@@ -78,7 +83,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
         lambda orders: orders.coalesce(1).mapInPandas(same, orders.schema),
         "mapInPandas() after coalesce(1) at test_refused.py:",
         "needs all rows in one subtask (here orders is hashed by customer). To fix it, make it a vertex of its own "
-        "with parallelism=1, or drop coalesce(1) if the function treats its rows one by one; or say per_subtask=True",
+        "with VertexOptions(parallelism=1), or drop coalesce(1) if the function treats its rows one by one; or say "
+        "VertexOptions(per_subtask=True)",
     ),
     "mapInPandas of one shuffled partition": (
         lambda source: source.repartition(1).mapInPandas(same, source.schema),
@@ -113,7 +119,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
         "mapInPandas() after repartition(8) at test_refused.py:",
         "would see 8 partitions of each subtask's rows, where plain Spark makes 8 partitions of all rows (here orders "
         "is hashed by customer). To fix it, drop repartition(8) if the function treats its rows one by one, or write "
-        "repartition() with the columns alone, whose rows it needs together; or set parallelism=1",
+        "repartition() with the columns alone, whose rows it needs together; or set VertexOptions(parallelism=1)",
     ),
     "mapInPandas of partitions by number and key": (
         lambda orders: orders.repartition(8, "customer").mapInPandas(same, orders.schema),
@@ -156,7 +162,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
         lambda orders: orders.mapInPandas(same, orders.schema, barrier=True),
         "mapInPandas() with barrier=True at test_refused.py:",
         "needs all rows in one subtask: its tasks talk with each other (here orders is hashed by customer). To fix it, "
-        "drop barrier=True, or make it a vertex of its own with parallelism=1",
+        "drop barrier=True, or make it a vertex of its own with VertexOptions(parallelism=1)",
     ),
     "TRANSFORM of one partition": (
         lambda orders: orders.sparkSession.sql(

@@ -35,7 +35,7 @@ def test_another_key_is_refused_with_the_edge_to_write(refusal: Callable[..., st
     assert refusal(same, expectations=unique("id")) == (
         "vertex 'step': expectation 'one' (Unique(id)) cannot be counted in parts: rows with the same id may be in "
         "several subtasks (here orders is hashed by customer). To fix it, read the input with hash('id'); or give the "
-        "expectation to a vertex after it whose input is hash('id'); or set parallelism=1"
+        "expectation to a vertex after it whose input is hash('id'); or set VertexOptions(parallelism=1)"
     )
 
 

@@ -204,7 +204,7 @@ def test_what_cannot_travel_is_refused_in_plan(
     assert "cannot pickle '_thread.lock' object" in said
     assert said.endswith(
         "A function of the DAG's folder travels with all that it refers to: make locks, connections and the like "
-        "inside of it, or give its module to the job as py_files=[...] and import it inside"
+        "inside of it, or give its module to the job as JobOptions(py_files=[...]) and import it inside"
     )
 
 

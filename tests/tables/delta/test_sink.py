@@ -20,7 +20,7 @@ from deltalake import DeltaTable as Library
 from deltalake import write_deltalake
 from pyspark.sql.functions import expr
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable, Files, VertexOptions
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.catalogs import table_access
@@ -94,7 +94,7 @@ def publish(connect_server: ConnectEndpoint, table: Path, tmp_path: Path) -> Pub
                 source=Files(str(source)),
                 transform=transform,
                 sink=DeltaTable(str(table), **sink),
-                spark_conf={"spark.sql.session.timeZone": "America/New_York"},
+                options=VertexOptions(spark_conf={"spark.sql.session.timeZone": "America/New_York"}),
             )
         plan = dag.get_task("job.plan")
         folder = JobFolder(tmp_path / "exchange", "tables", run, "job")

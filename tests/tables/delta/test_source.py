@@ -16,7 +16,7 @@ from airflow.sdk import DAG
 from deltalake import DeltaTable as Library
 from deltalake import write_deltalake
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, DeltaTable, VertexOptions
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.testing import run_locally
 from airflow_abs.testing.rows import describe_difference
@@ -91,7 +91,7 @@ def read(connect_server: ConnectEndpoint, table: Path) -> Read:
                 task_id="t",
                 source=DeltaTable(str(table), **arguments),
                 transform=transform,
-                spark_conf={"spark.sql.session.timeZone": "America/New_York"},
+                options=VertexOptions(spark_conf={"spark.sql.session.timeZone": "America/New_York"}),
             )
         return run_locally(job, parallelism, endpoint=connect_server)["t"].rows
 

@@ -31,7 +31,7 @@ from pyiceberg.types import DoubleType, FixedType, LongType, NestedField, String
 from pyiceberg.utils.datetime import date_to_days, datetime_to_micros
 from pyspark.sql.functions import expr
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, IcebergTable
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, IcebergTable, VertexOptions
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.catalogs import table_access
@@ -111,7 +111,7 @@ def publish(
                 source=Files(source),
                 transform=transform,
                 sink=IcebergTable("lake.db.t", **sink),
-                spark_conf={"spark.sql.session.timeZone": "America/New_York"},
+                options=VertexOptions(spark_conf={"spark.sql.session.timeZone": "America/New_York"}),
             )
         plan = dag.get_task("job.plan")
         folder = JobFolder(tmp_path / "exchange", "tables", run, "job")
