@@ -52,13 +52,14 @@ class Kind:
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What is known of one setting besides its name and type. `default` is a text, as Airflow stores it; "" if there is
-    none. `more` is where the documentation says more, below docs."""
+    none. `more` is where the documentation says more, below docs. `empty` makes what it holds where nobody set it."""
 
     default: str
     kind: Kind
     sentence: str
     where: tuple[Where, ...]
     more: str | None = None
+    empty: Callable[[], Any] = lambda: None
 
     def read(self, name: str, value: object) -> Any:
         """The value, of itself or its text; None for "".
@@ -82,8 +83,8 @@ def setting(
     more: str | None = None,
     empty: Callable[[], Any] = lambda: None,
 ) -> Any:
-    """A field for a setting; `empty` makes what it holds where nobody set it."""
-    return field(default_factory=empty, metadata={"setting": Setting(default, kind, sentence, where, more)})
+    """A field for a setting."""
+    return field(default_factory=empty, metadata={"setting": Setting(default, kind, sentence, where, more, empty)})
 
 
 Options = TypeVar("Options", bound="JobOptions | VertexOptions")
@@ -487,10 +488,8 @@ def parse_bytes(name: str, value: object) -> int:
 
 def _read_fields(settings: JobOptions | HostSettings | VertexOptions, *, defaults: bool = False) -> None:
     """Make values of the texts that were given, and of the defaults of what was not."""
-    for each in fields(settings):
-        if (known := each.metadata.get("setting")) is None:
-            continue
-        value = getattr(settings, each.name)
+    for name, each in settings_of(type(settings)):
+        value = getattr(settings, name)
         if value is None:
-            value = known.default if defaults and known.default else each.default_factory()  # type: ignore[misc]
-        object.__setattr__(settings, each.name, known.read(each.name, value))
+            value = (defaults and each.default) or each.empty()
+        object.__setattr__(settings, name, each.read(name, value))

@@ -76,7 +76,7 @@ def adaptive_spark_task(python_callable: Callable[..., Any] | None = None, **opt
 
     Args:
         python_callable: the transform.
-        options: arguments of `AdaptiveSparkOperator` (source, sink, parallelism, ...) and of Airflow's tasks.
+        options: arguments of `AdaptiveSparkOperator` (source, sink, options, ...) and of Airflow's tasks.
     """
     if python_callable is None:
         return functools.partial(adaptive_spark_task, **options)
