@@ -36,7 +36,7 @@ print(json.dumps({"errors": [bag.import_errors for bag in bags], "tasks": tasks}
 PIECE_OF_A_JOB = """
 import pendulum
 from airflow.sdk import DAG
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions, VertexOptions
 {before}
 with DAG("example", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")):
     with {job}:

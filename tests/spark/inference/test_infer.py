@@ -245,7 +245,7 @@ def test_two_levels_of_exchange_are_refused_with_the_place_to_cut(session: Any) 
 
 def test_a_step_of_all_rows_above_another_names_parallelism_1(session: Any) -> None:
     with pytest.raises(
-        JobGraphError, match=r"in a vertex of its own with VertexOptions(parallelism=1) that has this one as input$"
+        JobGraphError, match=r"in a vertex of its own with VertexOptions\(parallelism=1\) that has this one as input$"
     ):
         infer(session, first_of_a_join)
 
