@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 
+from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.settings import JobSettings, VertexOptions
 from airflow_abs.exchange.paths import JobFolder
@@ -88,10 +89,11 @@ def plan_run(
     programs: Iterable[VertexProgram],
     *,
     run_id: str = "run",
+    history: JobHistory = NO_HISTORY,
     **options: Any,
 ) -> JobRun:
     """Only the plan task's part."""
     chosen = replace(OPTIONS, **options)
     graph = build_job_graph(list(vertices), edges, chosen.max_parallelism)
     folder = JobFolder(root, "dag", run_id, "job")
-    return JobRun.planned(endpoint, folder, graph, {program.name: program for program in programs}, chosen)
+    return JobRun.planned(endpoint, folder, graph, {program.name: program for program in programs}, chosen, history)

@@ -24,10 +24,12 @@ REPEAT_PREFIX = "__airflow_abs_repeats_"
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What one write counted; None is what was not asked for. A checksum is 0 for no rows."""
+    """What one write counted; None is what was not asked for. A checksum is 0 for no rows. `combined` are the rows that
+    were combined into partial results."""
 
     rows: int | None = None
     checksum: int | None = None
+    combined: int | None = None
     tallies: Mapping[str, Tally] = field(default_factory=dict)
 
 
@@ -66,6 +68,8 @@ def observe(relation: Relation, name: str, step: PlannedStep) -> Relation:
     metrics = [sql_expression("count(1)")] if _is_observed(step) else []
     if step.row_hash:
         metrics.append(sql_expression(f"sum({step.row_hash})"))
+    if step.rows_column:
+        metrics.append(sql_expression(f"sum({quote(step.rows_column)})"))
     for expectation in step.expectations:
         metrics += _metrics(expectation, step.expectations)
     if not metrics:
@@ -84,8 +88,9 @@ def read_observed(observed: Mapping[str, bytes], name: str, step: PlannedStep) -
     values = iter([int(value.long) for value in metrics.values])
     rows = next(values)
     checksum = next(values) if step.row_hash else None
+    combined = next(values) if step.rows_column else None
     counted = [each for each in step.expectations if not each.is_row_count]
-    return Observed(rows, checksum, {each.name: Tally(next(values), next(values)) for each in counted})
+    return Observed(rows, checksum, combined, {each.name: Tally(next(values), next(values)) for each in counted})
 
 
 def _repeat_columns(expectations: Sequence[Expectation]) -> list[str]:
@@ -94,7 +99,7 @@ def _repeat_columns(expectations: Sequence[Expectation]) -> list[str]:
 
 def _is_observed(step: PlannedStep) -> bool:
     """Text formats do not say how many rows they hold."""
-    return step.format != "parquet" or step.row_hash is not None or bool(step.expectations)
+    return step.format != "parquet" or bool(step.row_hash or step.expectations or step.rows_column)
 
 
 def _metrics(expectation: Expectation, among: Sequence[Expectation]) -> list[Any]:

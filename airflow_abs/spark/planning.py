@@ -102,7 +102,9 @@ def plan_job(
 
     plan = JobPlan(
         id=uuid.uuid4().hex,
-        regions=_store_regions(session, folder, today, compiled, unrepeatable, list_today, _keep_all(programs)),
+        regions=_store_regions(
+            session, folder, today, compiled, unrepeatable, list_today, _keep_all(programs), history
+        ),
         options=options,
         slots=slots,
         spark_version=session.version,
@@ -201,9 +203,10 @@ def _store_regions(
     unrepeatable: Collection[str],
     list_today: Callable[[PlannedSource], Sequence[SourceFile]],
     keep_all: Collection[str],
+    history: JobHistory,
 ) -> tuple[PlannedRegion, ...]:
     """Cut every region into steps and write their templates; what they do not read of their sources is left out."""
-    compiled = combine_edges(session, today.graph, compiled, keep_all)
+    compiled = combine_edges(session, today.graph, compiled, keep_all, history.partial_shares())
     compiled = narrow_vertices(session, today.graph, compiled, keep_all)
     specs = assign_results(session, today.graph, compiled)
     orders = order_rows(today, {edge: spec.name for edge, spec in specs.items() if spec.expression is not None})

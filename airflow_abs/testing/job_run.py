@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from airflow_abs.core.decide.region_decision import RegionDecision
+from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
 from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.settings import JobSettings
@@ -62,10 +63,12 @@ class JobRun:
         graph: JobGraph,
         programs: Mapping[str, VertexProgram],
         options: JobSettings,
+        history: JobHistory = NO_HISTORY,
     ) -> Self:
         """The plan task's part; errors as `plan_job`."""
         with open_session(endpoint) as session:
-            plan = plan_job(session, folder, graph, programs, options, Path, RunFacts(installation="local"))
+            facts = RunFacts(installation="local")
+            plan = plan_job(session, folder, graph, programs, options, Path, facts, history=history)
         return cls(endpoint, folder, graph, plan)
 
     def at_parallelism(self, run_id: str, parallelism: int) -> Self:

@@ -65,7 +65,8 @@ class RunHistory:
     """One earlier run; `began` in epoch seconds.
 
     `regions` are those that were decided, whole or not. `source_bytes` is what its sources held, by vertex. `date` is
-    its logical date in ISO form, "" if nobody knows.
+    its logical date in ISO form, "" if nobody knows. `partial_shares` are, by vertex that wrote partial aggregates, how
+    many it made of each row.
     """
 
     began: float
@@ -73,11 +74,14 @@ class RunHistory:
     run_id: str = ""
     date: str = ""
     source_bytes: Mapping[str, int] = field(default_factory=dict)
+    partial_shares: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_number("began", self.began, at_least=0, below=_MOST_SECONDS)
         for name, size in self.source_bytes.items():
             check_int(f"source_bytes of {name!r}", size, at_least=0, at_most=_MOST)
+        for name, share in self.partial_shares.items():
+            check_number(f"partial_shares of {name!r}", share, at_least=0, below=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,15 @@ class JobHistory:
     runs: tuple[RunHistory, ...] = ()
     today: str = ""
 
+    def partial_shares(self) -> dict[str, float]:
+        """How many partial aggregates vertices made of each row, as the last few runs saw it.
+
+        What does not pay is not tried again while a run that saw it is among those, and then once.
+        """
+        return {name: share for run in self.runs[-_RUNS_OF_SHARES:] for name, share in run.partial_shares.items()}
+
+
+_RUNS_OF_SHARES = 30
 
 NO_HISTORY = JobHistory()
 

@@ -66,6 +66,7 @@ class ResultManifest:
     `checksum` depends on the rows alone, not on their order or files; None where rows cannot be hashed. A subtask that
     is recomputed must come to the same. If rescale edges read the result `by_file`, the checksum also depends on which
     of the files a row is in. `expectations` has what was counted, by name, if these are the rows that were checked.
+    `combined` is of how many rows these are the partial results.
     """
 
     format: str
@@ -75,6 +76,7 @@ class ResultManifest:
     checksum: str | None = None
     by_file: bool = False
     expectations: Mapping[str, Tally] = field(default_factory=dict)
+    combined: Count | None = None
 
     @property
     def rows(self) -> int:

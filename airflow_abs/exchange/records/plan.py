@@ -78,7 +78,8 @@ class PlannedStep:
     subpartition carry the number of a row's as a column. `digest` is the SHA-256 of the template, in hex. `row_hash` is
     SQL for a small integer that depends on a row's values alone, and if the result is read `by_file` on the file that
     the row goes to; None where rows cannot be hashed (or need not be). `expectations` are those of its vertex, if this
-    step computes it; the template then has a column for each unique key. Columns of `partition_by` are folders.
+    step computes it; the template then has a column for each unique key. Columns of `partition_by` are folders. Of
+    partial results, `rows_column` says of how many rows each is.
     """
 
     result: str
@@ -94,6 +95,7 @@ class PlannedStep:
     expectations: tuple[Expectation, ...] = ()
     partition_by: tuple[str, ...] = ()
     row_order: RowOrder | None = None
+    rows_column: str | None = None
 
     @property
     def vertex(self) -> str:

@@ -61,6 +61,7 @@ def merge_results(pieces: Sequence[ResultManifest]) -> ResultManifest:
         pieces[0],
         files=tuple(file for piece in pieces for file in piece.files),
         checksum=None if None in sums else str(sum(int(text or 0) for text in sums)),
+        combined=None if pieces[0].combined is None else sum(piece.combined or 0 for piece in pieces),
         expectations={name: add_up(piece.expectations[name] for piece in pieces) for name in sorted(counted)},
     )
 

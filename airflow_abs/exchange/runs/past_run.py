@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from airflow_abs.core.durability.prediction import RegionHistory, RunHistory
@@ -31,7 +32,17 @@ def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bo
             for edge in region.edges
             if edge.kind == "source" and edge.name not in _guessed(region)
         },
+        partial_shares=_partial_shares(decided),
     )
+
+
+def _partial_shares(regions: Sequence[RegionView]) -> dict[str, float]:
+    rows, results = Counter[str](), Counter[str]()
+    for subtask in (each for region in regions for each in region.subtasks if each.is_committed):
+        for vertex, (combined, written) in subtask.combined.items():
+            rows[vertex] += combined
+            results[vertex] += written
+    return {vertex: round(results[vertex] / count, 4) for vertex, count in rows.items() if count}
 
 
 def _guessed(region: RegionView) -> set[str]:

@@ -194,6 +194,11 @@ def _subtask(
         is_stale=manifest.decision != digest,
         hot_part=assignment.hot_part,
         files=files,
+        combined={
+            name.rpartition(".")[0]: (each.combined, each.rows)
+            for name, each in manifest.results.items()
+            if each.combined is not None
+        },
     )
 
 

@@ -157,6 +157,7 @@ class _Rows:
     local: Mapping[str, str]
     shuffles: bool
     expectations: tuple[Expectation, ...] = ()
+    rows_column: str | None = None
 
 
 @dataclass(slots=True)
@@ -221,7 +222,7 @@ class _StepCut:
         }
         expected = vertex.expectations
         shuffles = may_shuffle(vertex.relation) or bool(unique_keys(expected))
-        return _Rows(mark_repeats(vertex.relation, expected), local, shuffles, expected)
+        return _Rows(mark_repeats(vertex.relation, expected), local, shuffles, expected, vertex.rows_column)
 
     def _add_step(
         self,
@@ -249,6 +250,7 @@ class _StepCut:
                 row_hash=None if sink else row_hash(vertex.schema, by_file=by_file),
                 by_file=by_file,
                 expectations=rows.expectations,
+                rows_column=rows.rows_column,
                 partition_by=sink.partition_by if sink else (),
                 row_order=order,
             )

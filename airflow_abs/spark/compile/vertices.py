@@ -77,7 +77,7 @@ class CompiledVertex:
     of which a hot subpartition may be distributed. `call_sites` are lines of the author's code by plan id of relations.
     `all_columns` are those of its output if its rows are written; the schema has the ones that somebody reads, and rows
     that do not meet the `filters` are left out. `partial` are the aggregates, in words, whose partial results are
-    written in the place of rows.
+    written in the place of rows; `rows_column` says of how many rows each is.
     """
 
     name: str
@@ -95,6 +95,7 @@ class CompiledVertex:
     all_columns: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
+    rows_column: str | None = None
 
     def describe_written(self) -> str:
         """``3 of 31 columns, rows where (`amount` > 0)``; nothing if all of its output is written."""

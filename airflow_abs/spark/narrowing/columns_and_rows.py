@@ -145,7 +145,7 @@ class _Reading:
         if own.sink is not None or own.name in self.keep_all or own.name not in self.read:
             return Written(names)
         edges = self.graph.outputs_of(own.name)
-        read = self.read[own.name] | self._expected(own)
+        read = self.read[own.name] | self._expected(own) | ({own.rows_column} if own.rows_column else set())
         read |= {key for edge in edges for key in resolve_keys(own.name, own.schema, edge.keys)}
         if not any(is_hashable(own.schema[name].dataType) for name in read):
             # rows are spread and compared by their hashes, and files without columns have no rows

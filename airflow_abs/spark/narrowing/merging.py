@@ -66,6 +66,14 @@ class PartialColumns:
             self.expressions[known] = expression
         return quote(known)
 
+    def count_rows(self) -> str:
+        """The column that counts rows, which is added if no aggregate needs it."""
+        known = next((name for name, each in self.expressions.items() if counts_rows(each)), None)
+        if known is None:
+            known = self.take("rows")
+            self.expressions[known] = call_function("count", _long(1))
+        return known
+
 
 def find_calls(expression: Any) -> list[Any]:
     """The calls of aggregates in one output of an aggregate.

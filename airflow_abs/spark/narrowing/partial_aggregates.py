@@ -66,11 +66,18 @@ _ROW_BY_ROW = frozenset(
 )
 """Relations that may stand between an input and its aggregate, if Spark plans them as these operators."""
 _ROW_BY_ROW_OPERATORS = re.compile(r"Project|Filter|Generate|ColumnarToRow|Scan parquet.*|LocalTableScan|InputAdapter")
+_MOST_WRITTEN = 0.5
+"""Partial results for a row up to which they pay: fewer rows are written and read, but each producer has to group
+them (docs/how-it-decides.md)."""
 _PYTHON_OPERATORS = ("BatchEvalPython", "ArrowEvalPython")
 
 
 def combine_edges(
-    session: Any, graph: JobGraph, compiled: Mapping[str, CompiledVertex], keep_all: Collection[str] = ()
+    session: Any,
+    graph: JobGraph,
+    compiled: Mapping[str, CompiledVertex],
+    keep_all: Collection[str] = (),
+    shares: Mapping[str, float] | None = None,
 ) -> dict[str, CompiledVertex]:
     """The vertices, with partial aggregates as outputs where their only consumer can merge them.
 
@@ -79,6 +86,7 @@ def combine_edges(
         graph: the day's, whose edges between regions are written.
         compiled: its vertices, as `plan_region` takes them.
         keep_all: vertices whose files have all columns and rows, whoever reads them.
+        shares: partial results for a row of the producer's, by producer, as earlier runs saw them.
     """
     from pyspark.errors import AnalysisException
 
@@ -91,6 +99,7 @@ def combine_edges(
         if placeholder is None or producer.expectations:
             continue
         try:
+            _check_worth(shares or {}, producer.name)
             with set_conf(session, consumer.name, proof_settings(consumer)):
                 pair = _combine(session, edge, producer, consumer, placeholder)
         except (NotMergedError, AnalysisException) as why:
@@ -99,6 +108,12 @@ def combine_edges(
         for vertex in pair:
             combined[vertex.name] = vertex
     return combined
+
+
+def _check_worth(shares: Mapping[str, float], producer: str) -> None:
+    share = shares.get(producer, 0.0)
+    if share > _MOST_WRITTEN:
+        raise NotMergedError(f"an earlier run made {share:.2f} partial results of each row, which does not pay")
 
 
 def _may_combine(graph: JobGraph, edge: JobEdge) -> bool:
@@ -142,6 +157,7 @@ def _combine(
         schema=schema,
         all_columns=producer.all_columns or tuple(producer.schema.names),
         partial=halves.told,
+        rows_column=halves.rows_column,
     )
     log.info("%s carries %s", edge, written.describe_written())
     return written, replace(consumer, relation=relation)
@@ -223,9 +239,11 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Halves:
-    """What the producer writes, what the consumer makes of it, and both in words."""
+    """What the producer writes, with a column that counts the rows of each partial result; what the consumer makes of
+    it; and both in words."""
 
     written: Relation
+    rows_column: str
     merge: Callable[[Relation], Relation]
     told: tuple[str, ...]
 
@@ -241,12 +259,14 @@ def _merge_distinct(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
 
     def merge(read: Relation) -> Relation:
         merged = protos().Relation(deduplicate=place.deduplicate)
-        merged.deduplicate.input.CopyFrom(read)
+        merged.deduplicate.input.CopyFrom(select_expressions(read, [attribute(name) for name in names]))
         return merged
 
-    written = protos().Relation()
-    written.CopyFrom(place)
-    return _Halves(written, merge, ("distinct rows",))
+    counted = PartialColumns(taken={name.lower() for name in names})
+    rows_column = counted.count_rows()
+    by = [column(name, attribute(name)) for name in names]
+    written = _group(rows.relation, by, [column(name, each) for name, each in counted.expressions.items()])
+    return _Halves(written, rows_column, merge, ("distinct rows",))
 
 
 def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
@@ -275,6 +295,7 @@ def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
         return sql_expression(merge_call(call, [types[key_of(each)] for each in own if key_of(each) in types], columns))
 
     merged = {key_of(call): merged_call(call) for call in calls}
+    rows_column = columns.count_rows()
     written = _group(
         rows.relation,
         [column(names[key], each) for key, each in groups.items()],
@@ -288,7 +309,7 @@ def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
             _group(read, by, [replace_calls(each, merged) for each in aggregate.aggregate_expressions]), output
         )
 
-    return _Halves(written, merge, tuple(dict.fromkeys(columns.told)) or ("distinct groups",))
+    return _Halves(written, rows_column, merge, tuple(dict.fromkeys(columns.told)) or ("distinct groups",))
 
 
 def _group(relation: Relation, groups: Sequence[Any], values: Sequence[Any]) -> Relation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from airflow_abs.exchange.errors import DamagedFileError
@@ -85,6 +85,7 @@ class AttemptWork:
     def measure(self, step: PlannedStep, piece: Piece, found: Observed) -> None:
         path = self._path(step, piece)
         measured = measure_result(self.spec.folder, path, step, found.rows, found.checksum, found.tallies)
+        measured = replace(measured, combined=found.combined)
         self.results[piece.number, step.result] = measured
 
     def note(self) -> None:

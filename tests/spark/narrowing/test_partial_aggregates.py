@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,12 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as f
 
+from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
 from airflow_abs.core.expect.expectations import Expect, read_expectations
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import read_manifests
+from airflow_abs.exchange.runs.past_run import past_run
+from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.errors import would_happen_again
 from tests.job_runner import JobRun, program_of, run_job
 
 pytestmark = pytest.mark.spark
@@ -107,6 +112,7 @@ def run(connect_server: ConnectEndpoint, session: Any, source: Path, tmp_path: P
         expect: dict[str, Any] | None = None,
         per_subtask: bool = False,
         edge_columns: str = "used",
+        history: JobHistory = NO_HISTORY,
     ) -> JobRun:
         vertices = [
             JobVertex("rows", parallelism=3, has_source=True),
@@ -126,7 +132,7 @@ def run(connect_server: ConnectEndpoint, session: Any, source: Path, tmp_path: P
                 "groups", transform, sink=Files(f"{tmp_path}/out"), spark_conf=conf or {}, per_subtask=per_subtask
             ),
         ]
-        done = run_job(connect_server, tmp_path / "exchange", vertices, edges, programs)
+        done = run_job(connect_server, tmp_path / "exchange", vertices, edges, programs, history=history)
         if per_subtask:
             return done
         plain = session.read.parquet(str(source))
@@ -253,6 +259,18 @@ def test_more_than_one_row_is_looked_at_before(run: Run) -> None:
         return rows.selectExpr("k", "int", window).groupBy("k").agg(f.sum("place").alias("x"))
 
     assert "partial" not in written(run(transform))
+
+
+def test_what_did_not_pay_on_an_earlier_day_is_written_as_rows(run: Run) -> None:
+    def transform(rows: Any) -> Any:
+        return rows.groupBy("k").agg(f.sum("int").alias("x"))
+
+    done = run(transform)
+    past = past_run(read_run(done.folder), "2026-01-01", 0.0, would_happen_again)
+    assert past.partial_shares == {"rows": round(24 / 900, 4)}  # eight groups of each of three subtasks
+    for share, pays in ((0.5, True), (0.51, False)):
+        days = JobHistory((replace(past, partial_shares={"rows": 0.9}), replace(past, partial_shares={"rows": share})))
+        assert ("partial" in written(run(transform, history=days))) is pays
 
 
 def test_a_python_function_stays_in_the_vertex_that_calls_it(run: Run) -> None:
