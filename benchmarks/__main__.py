@@ -33,6 +33,7 @@ BENCHMARKS = {
     "fusing": "benchmarks.fusing",
     "imports": "benchmarks.imports",
     "many_files": "benchmarks.many_files",
+    "plan": "benchmarks.planning",
     "row_order": "benchmarks.row_order",
     "simulate": "benchmarks.simulate",
     "skew": "benchmarks.skew",
