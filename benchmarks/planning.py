@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def run() -> list[dict[str, float | str]]:
 
 
 def _measure(endpoint: Any, folder: Path, what: str, job: Job, durability: str) -> dict[str, float | str]:
-    seconds, requests = [], Counter[str]()
+    seconds = []
     for number in range(ROUNDS + 1):
         run_id = f"{what}-{durability}-{number}".replace(" ", "-")
         with _counted() as requests:
@@ -89,9 +90,7 @@ def chain(folder: Path, length: int) -> Job:
     facts = _table(folder, "facts", "range AS id, range % 97 AS key, range % 11 AS kind, range * 0.5 AS value", 40_000)
     names = [f"step_{number}" for number in range(length)]
     vertices = [JobVertex(name, has_source=name == names[0], has_sink=name == names[-1]) for name in names]
-    edges = [
-        JobEdge(before, name, "rows", Partitioning.INFERRED) for before, name in zip(names, names[1:], strict=False)
-    ]
+    edges = [JobEdge(before, name, "rows", Partitioning.INFERRED) for before, name in pairwise(names)]
     transforms = [_map, _keep, _group]
     programs = [
         program_of(
@@ -130,7 +129,7 @@ def star(folder: Path, joins: int) -> Job:
 
 def _table(folder: Path, name: str, columns: str, rows: int) -> str:
     path = folder / f"{name}.parquet"
-    duckdb.sql(f"COPY (SELECT {columns} FROM range({rows})) TO '{path}' (FORMAT parquet)")
+    duckdb.sql(f"SELECT {columns} FROM range({rows})").write_parquet(str(path))  # noqa: S608
     return str(path)
 
 

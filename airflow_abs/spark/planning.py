@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
@@ -37,7 +39,7 @@ from airflow_abs.spark.connect.capacity import RANGE_ROWS, splits_of_range
 from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
 from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.narrowing import combine_edges, narrow_vertices
-from airflow_abs.spark.proof import Proof, prove_vertices
+from airflow_abs.spark.proof import Proof, Question, prove_vertices
 from airflow_abs.spark.pruning.joined_sources import find_joined_columns
 from airflow_abs.spark.pruning.partitions import prune_sources
 from airflow_abs.spark.transforms.py_files import with_py_files
@@ -69,7 +71,7 @@ def plan_job(
         JobGraphError, AnalysisException: a vertex does not compile, see `compile_vertices`, or cannot run in parts, see
             `prove_vertices`.
     """
-    check_exchange(session, folder)
+    check_writable(folder.path)
     for program in programs.values():
         if isinstance(program.sink, Files):
             target = open_path(program.sink.path)
@@ -82,8 +84,10 @@ def plan_job(
         compiled: Mapping[str, CompiledVertex] = compile_vertices(session, graph, programs, now, open_path)
     check_expectations(session, compiled)
     check_layouts(compiled.values())
-    graph, compiled = _infer(session, graph, compiled, programs, options, open_path)
-    proofs = prove_vertices(session, graph, compiled, _per_subtask(programs), options.min_parallelism)
+    answers: dict[Question, str] = {}  # most proofs were tried by the inference
+    with _meanwhile(partial(check_shared, session, folder)):  # not while transforms run: they may execute nothing
+        graph, compiled = _infer(session, graph, compiled, programs, options, open_path, answers)
+        proofs = prove_vertices(session, graph, compiled, _per_subtask(programs), options.min_parallelism, answers)
     log_portions(proofs.values())
     _propose_pruning(graph, compiled, proofs.values(), programs, open_path)
     slots = options.slots or read_slots(session)
@@ -131,6 +135,7 @@ def _infer(
     programs: Mapping[str, VertexProgram],
     options: JobSettings,
     open_path: Callable[[str], ExchangePath],
+    answers: dict[Question, str],
 ) -> tuple[JobGraph, Mapping[str, CompiledVertex]]:
     """Name the edges that nobody declared, see `infer_edges`, and log each with the reason."""
 
@@ -151,6 +156,7 @@ def _infer(
         _per_subtask(programs),
         options.min_parallelism,
         joins,
+        answers,
     )
     for edge, reason in inferred.reasons.items():
         log.info("vertex %r reads %s by %s: %s", edge.consumer, edge.input_name, edge.how, reason)
@@ -240,15 +246,31 @@ def _find_unrepeatable(compiled: Mapping[str, CompiledVertex]) -> set[str]:
     return found
 
 
+@contextmanager
+def _meanwhile(check: Callable[[], None]) -> Iterator[None]:
+    """Run a check beside the block; its error comes before those of the block."""
+    with ThreadPoolExecutor(1, thread_name_prefix="check") as pool:
+        checked = pool.submit(check)
+        try:
+            yield
+        finally:
+            checked.result()
+
+
 def check_exchange(session: Any, folder: JobFolder) -> None:
     """Both sides write, and Airflow sees what Spark wrote.
 
     Raises:
         ExchangeUnreachableError: says which side failed.
     """
+    check_writable(folder.path)
+    check_shared(session, folder)
+
+
+def check_shared(session: Any, folder: JobFolder) -> None:
+    """Spark's side of `check_exchange`."""
     from pyspark.errors import PySparkException
 
-    check_writable(folder.path)
     probe = folder.path / "probe"
     try:
         session.range(1).coalesce(1).write.mode("overwrite").parquet(uri_for_spark(probe))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.spark.compile.contracts import set_conf
@@ -19,6 +18,11 @@ SourceBytes = Callable[[str], int | None]
 """What the files of a vertex's source hold today; None if that is not known."""
 
 _HINTS = ("BROADCAST", "BROADCASTJOIN", "MAPJOIN")
+_WITH_HINTS = {
+    "spark.sql.optimizer.disableHints": "false",
+    # The server keeps what it analysed by the relation alone: proofs would see these hints, or we theirs without any.
+    "spark.connect.session.planCache.enabled": "false",
+}
 _SIZE = re.compile(r"(-?\d+)\s*([bkmgtp]?)b?", re.IGNORECASE)
 _POWERS = "bkmgtp"
 _RESOLVED = re.compile(r"^([ :+|-]*)ResolvedHint \(strategy=broadcast", re.MULTILINE)
@@ -40,9 +44,9 @@ def hinted_placeholders(prover: Prover, vertex: CompiledVertex) -> frozenset[str
     return frozenset(found)
 
 
-def read_threshold(session: Any, vertex: CompiledVertex) -> int:
-    """Bytes up to which Spark broadcasts one side of a join by itself; below 0: never."""
-    text = vertex.spark_conf.get(THRESHOLD) or session.conf.get(THRESHOLD)
+def read_threshold(vertex: CompiledVertex, default: str) -> int:
+    """Bytes up to which Spark broadcasts one side of a join by itself, `default` in other sessions; below 0: never."""
+    text = vertex.spark_conf.get(THRESHOLD) or default
     found = _SIZE.fullmatch(text.strip())
     return int(found[1]) * 1024 ** _POWERS.index(found[2].lower() or "b") if found else -1
 
@@ -64,7 +68,7 @@ def bytes_behind(graph: JobGraph, vertex: str, source_bytes: SourceBytes) -> int
 
 
 def _analysed(prover: Prover, vertex: CompiledVertex) -> str:
-    with set_conf(prover.session, vertex.name, {"spark.sql.optimizer.disableHints": "false"}):
+    with set_conf(prover.session, vertex.name, _WITH_HINTS):
         text = prover.explain(vertex.name, prover.relation(vertex), "extended")
     return text.partition("== Analyzed Logical Plan ==")[2].partition("\n\n== ")[0]
 

@@ -12,7 +12,7 @@ producer that is one subtask on every day it is a rebalance, which can be spread
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,7 @@ from airflow_abs.spark.inference.failure import Failure, explain_failures
 from airflow_abs.spark.inference.needs import find_needs
 from airflow_abs.spark.proof.explained import UnreadablePlanError
 from airflow_abs.spark.proof.prove import one_subtask_reason, set_for_proof, unreadable
-from airflow_abs.spark.proof.prover import Prover, marker_name
+from airflow_abs.spark.proof.prover import Prover, Question, marker_name
 from airflow_abs.spark.proof.refusals import Refusal
 
 _MOST_PROPOSALS = 8
@@ -59,6 +59,7 @@ def infer_edges(
     per_subtask: Collection[str] = (),
     min_parallelism: int = 1,
     joins: Collection[str] = (),
+    answers: dict[Question, str] | None = None,
 ) -> InferredEdges:
     """Find out what every inferred edge is; no request at all if there is none.
 
@@ -68,19 +69,42 @@ def infer_edges(
         source_bytes: what the files of a vertex's source hold today.
         per_subtask, min_parallelism: as in `prove_vertices`.
         joins: vertices that are declared to be a join of two hash inputs, of which none is broadcast.
+        answers: as in `Prover`.
 
     Raises:
         JobGraphError: no edges serve a vertex; says which steps need what, and where to cut it.
     """
+    regions = [region for region in graph.regions if _inferred_edges(region)]
+    if not regions:
+        return InferredEdges(graph, compiled, {})
+    common = frozenset(per_subtask), min_parallelism, session.conf.get(THRESHOLD), {} if answers is None else answers
     reasons: dict[JobEdge, str] = {}
-    for region in graph.regions:
-        if not any(edge.partitioning is Partitioning.INFERRED for edge in (*region.inputs, *region.inner)):
-            continue
-        search = _Search(session, graph, compiled, region, frozenset(per_subtask), min_parallelism)
-        chosen = search.run(source_bytes, joins)
-        graph, compiled = search.resolved(chosen)
-        reasons |= {chosen[edge]: search.reasons[edge] for edge in search.edges}
+    with set_for_proof(session):
+        searches = [_Search(session, graph, compiled, region, *common) for region in regions]
+        _ask_ahead(searches, source_bytes, joins)
+        for search in searches:
+            search.graph, search.compiled = graph, compiled
+            chosen = search.run(source_bytes, joins)
+            graph, compiled = search.resolved(chosen)
+            reasons |= {chosen[edge]: search.reasons[edge] for edge in search.edges}
     return InferredEdges(graph, compiled, reasons)
+
+
+def _inferred_edges(region: Region) -> list[JobEdge]:
+    return [edge for edge in (*region.inputs, *region.inner) if edge.partitioning is Partitioning.INFERRED]
+
+
+def _ask_ahead(searches: Sequence[_Search], source_bytes: SourceBytes, joins: Collection[str]) -> None:
+    """Ask Spark for the plans that the searches begin with, at once."""
+    first: dict[JobEdge, JobEdge] = {}
+    names: list[str] = []
+    for search in searches:
+        first |= search.guess(source_bytes, joins)
+        names += [name for name in search.region.vertices if name not in search.per_subtask]
+    graph, compiled = searches[0].resolved(first)
+    Prover(searches[0].session, graph, compiled, searches[0].per_subtask, searches[0].answers).ask_ahead(
+        name for name in names if one_subtask_reason(graph, name, searches[0].min_parallelism) is None
+    )
 
 
 Choice = Mapping[JobEdge, JobEdge]
@@ -97,12 +121,13 @@ class _Search:
     region: Region
     per_subtask: frozenset[str]
     min_parallelism: int
+    threshold: str
+    answers: dict[Question, str]
     reasons: dict[JobEdge, str] = field(default_factory=dict)
 
     @cached_property
     def edges(self) -> list[JobEdge]:
-        into = (*self.region.inputs, *self.region.inner)
-        return [edge for edge in into if edge.partitioning is Partitioning.INFERRED]
+        return _inferred_edges(self.region)
 
     def run(self, source_bytes: SourceBytes, joins: Collection[str]) -> Choice:
         """What each edge is.
@@ -116,12 +141,17 @@ class _Search:
             return {edge: _as(edge, Partitioning.RESCALE) for edge in self.edges}
         self._check_whole()
         small = self._small(source_bytes)
-        with set_for_proof(self.session):
-            hinted = self._hinted()
-            broadcast = {edge for edge in (*hinted, *small) if edge.consumer not in joins}
-            self.reasons = {edge: f"{small[edge]}" for edge in small} | dict.fromkeys(hinted, "the author's hint")
-            sizes = {edge: bytes_behind(self.graph, edge.producer, source_bytes) for edge in broadcast}
-            return self._find(broadcast, sizes, joins)
+        hinted = self._hinted()
+        broadcast = {edge for edge in (*hinted, *small) if edge.consumer not in joins}
+        self.reasons = {edge: f"{small[edge]}" for edge in small} | dict.fromkeys(hinted, "the author's hint")
+        sizes = {edge: bytes_behind(self.graph, edge.producer, source_bytes) for edge in broadcast}
+        return self._find(broadcast, sizes, joins)
+
+    def guess(self, source_bytes: SourceBytes, joins: Collection[str]) -> Choice:
+        """What is tried first if the author gives no hints."""
+        small = {edge for edge in self._small(source_bytes) if edge.consumer not in joins}
+        sizes = {edge: bytes_behind(self.graph, edge.producer, source_bytes) for edge in small}
+        return self._base(next(self._with_one_divided(small, sizes), frozenset()))
 
     def resolved(self, choice: Choice) -> tuple[JobGraph, dict[str, CompiledVertex]]:
         """Graph and vertices with these edges."""
@@ -147,7 +177,7 @@ class _Search:
         found = {}
         for edge in self.edges:
             size = bytes_behind(self.graph, edge.producer, source_bytes)
-            threshold = read_threshold(self.session, self.compiled[edge.consumer])
+            threshold = read_threshold(self.compiled[edge.consumer], self.threshold)
             if size is not None and size <= threshold:
                 found[edge] = f"its sources hold {format_bytes(size)}, {THRESHOLD} is {format_bytes(threshold)}"
         return found
@@ -196,9 +226,7 @@ class _Search:
 
     def _attempt(self, broadcast: Collection[JobEdge]) -> tuple[Choice | None, list[Failure]]:
         """Without any keys; then with those that are proposed for what is missing."""
-        base = {
-            edge: _as(edge, Partitioning.BROADCAST) if edge in broadcast else self._spread(edge) for edge in self.edges
-        }
+        base = self._base(broadcast)
         failure = self._try(base)
         if failure is None:
             return self._explained(base, "any rows will do for each subtask"), []
@@ -209,6 +237,11 @@ class _Search:
                 return self._explained(choice, failure.text), []
             failures.append(failed)
         return None, failures
+
+    def _base(self, broadcast: Collection[JobEdge]) -> Choice:
+        return {
+            edge: _as(edge, Partitioning.BROADCAST) if edge in broadcast else self._spread(edge) for edge in self.edges
+        }
 
     def _with_keys(self, base: Choice, prover: Prover) -> Iterator[Choice]:
         edge_of = {marker_name("divided", placeholder): edge for placeholder, edge in self._placeholders()}
@@ -250,7 +283,7 @@ class _Search:
 
     def _prover(self, choice: Choice) -> Prover:
         graph, compiled = self.resolved(choice)
-        return Prover(self.session, graph, compiled, self.per_subtask)
+        return Prover(self.session, graph, compiled, self.per_subtask, self.answers)
 
     def _placeholders(self) -> list[tuple[str, JobEdge]]:
         return [item for name in self.region.vertices for item in self.compiled[name].inputs.items()]

@@ -30,5 +30,6 @@ than by plain Spark, which does not promise one either.
 from __future__ import annotations
 
 from airflow_abs.spark.proof.prove import Proof, one_subtask_reason, prove_vertices
+from airflow_abs.spark.proof.prover import Question
 
-__all__ = ["Proof", "one_subtask_reason", "prove_vertices"]
+__all__ = ["Proof", "Question", "one_subtask_reason", "prove_vertices"]

@@ -17,7 +17,7 @@ from airflow_abs.spark.non_repeatable import NonRepeatable, find_non_repeatable
 from airflow_abs.spark.proof.explained import PhysicalPlan, UnreadablePlanError
 from airflow_abs.spark.proof.markers import CONF, Marker
 from airflow_abs.spark.proof.proof_copy import check_columns_known
-from airflow_abs.spark.proof.prover import Prover
+from airflow_abs.spark.proof.prover import Prover, Question
 from airflow_abs.spark.proof.refusals import Refusal
 from airflow_abs.spark.relations import group_by
 
@@ -45,6 +45,7 @@ def prove_vertices(
     compiled: Mapping[str, CompiledVertex],
     per_subtask: Collection[str] = (),
     min_parallelism: int = 1,
+    answers: dict[Question, str] | None = None,
 ) -> dict[str, Proof]:
     """Prove all vertices, in topological order; one `explain` request for each that may have several subtasks.
 
@@ -54,12 +55,18 @@ def prove_vertices(
         compiled: its vertices, compiled as this graph has them.
         per_subtask: vertices whose author wants a result for each subtask's part.
         min_parallelism: the job's; above 1 even a vertex that has nothing to divide is several subtasks.
+        answers: as in `Prover`.
 
     Raises:
         JobGraphError: names the vertex, the operator, what it needs, what the edges give, and what to write.
     """
     with set_for_proof(session):
-        prover = Prover(session, graph, compiled, frozenset(per_subtask))
+        prover = Prover(session, graph, compiled, frozenset(per_subtask), {} if answers is None else answers)
+        prover.ask_ahead(
+            vertex.name
+            for vertex in graph.vertices
+            if vertex.name not in per_subtask and one_subtask_reason(graph, vertex.name, min_parallelism) is None
+        )
         return {vertex.name: _prove(prover, vertex.name, min_parallelism) for vertex in graph.vertices}
 
 

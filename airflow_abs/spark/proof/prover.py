@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -29,18 +31,26 @@ from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, names_metadata
 from airflow_abs.spark.transforms.call_sites import find_lines
 
+_REQUESTS = 4
+"""At once."""
+
+Settings = tuple[tuple[str, str], ...]
+Question = tuple[Settings, bytes]
+"""A vertex's own settings of Spark, and the relation, serialised."""
+
 
 @dataclass(slots=True)
 class Prover:
     """The vertices of one graph; `markers` are the stand-ins that were planned so far, by name.
 
-    The session must be set for proofs (`prove.set_for_proof`).
+    The session must be set for proofs (`prove.set_for_proof`). `answers` are Spark's, for provers of one job to share.
     """
 
     session: Any
     graph: JobGraph
     compiled: Mapping[str, CompiledVertex]
     per_subtask: frozenset[str]
+    answers: dict[Question, str] = field(default_factory=dict)
     markers: dict[str, Marker] = field(default_factory=dict)
     _plans: dict[str, PhysicalPlan] = field(default_factory=dict)
 
@@ -78,14 +88,44 @@ class Prover:
             self._plans[name] = self._explain(vertex, self.relation(vertex))
         return self._plans[name]
 
+    def ask_ahead(self, names: Iterable[str]) -> None:
+        """Ask for the plans of several vertices at once, so that they are there for those who ask for one of them.
+
+        What fails here fails again there.
+        """
+        alike: dict[Settings, list[tuple[str, Relation]]] = {}
+        for name in names:
+            with suppress(JobGraphError, Refusal):
+                vertex = self.compiled[name]
+                alike.setdefault(_own_settings(vertex), []).append((name, self.relation(vertex)))
+
+        def ask(settings: Settings, name: str, relation: Relation) -> None:
+            with suppress(JobGraphError):
+                self._answer(settings, name, relation)
+
+        with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="explain") as pool:
+            for settings, group in alike.items():
+                with suppress(JobGraphError), set_conf(self.session, group[0][0], dict(settings)):
+                    for asked in [pool.submit(ask, settings, *each) for each in group]:
+                        asked.result()
+
     def follow(self, vertex: CompiledVertex, relation: Relation) -> Rows:
         """What is known of the rows of a relation that is put on a vertex's own; errors as `check`."""
         return follow_rows(self._explain(vertex, relation), self.markers)
 
     def _explain(self, vertex: CompiledVertex, relation: Relation) -> PhysicalPlan:
-        own = {key: value for key, value in vertex.spark_conf.items() if key not in CONF}
-        with set_conf(self.session, vertex.name, own):
-            return read_plan(self.explain(vertex.name, relation, "formatted"))
+        settings = _own_settings(vertex)
+        if _question(settings, relation) in self.answers:
+            return read_plan(self._answer(settings, vertex.name, relation))
+        with set_conf(self.session, vertex.name, dict(settings)):
+            return read_plan(self._answer(settings, vertex.name, relation))
+
+    def _answer(self, settings: Settings, vertex: str, relation: Relation) -> str:
+        """Spark's, from a session that has these settings if it was not asked before."""
+        question = _question(settings, relation)
+        if question not in self.answers:
+            self.answers[question] = self.explain(vertex, relation, "formatted")
+        return self.answers[question]
 
     def explain(self, vertex: str, relation: Relation, mode: str) -> str:
         """What Spark says of a relation of a vertex.
@@ -198,6 +238,14 @@ class Prover:
 def marker_name(kind: str, placeholder: str) -> str:
     """What the stand-in for a placeholder is called; `kind` is ``divided`` or ``replicated``."""
     return f"{PREFIX}{kind}_{placeholder.removeprefix(PLACEHOLDER_PREFIX)}"
+
+
+def _own_settings(vertex: CompiledVertex) -> Settings:
+    return tuple(sorted((key, value) for key, value in vertex.spark_conf.items() if key not in CONF))
+
+
+def _question(settings: Settings, relation: Relation) -> Question:
+    return settings, relation.SerializeToString(deterministic=True)
 
 
 def _first_line(error: Exception) -> str:

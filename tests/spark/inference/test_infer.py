@@ -14,7 +14,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import compile_vertices
 from airflow_abs.spark.inference.infer import InferredEdges, infer_edges
-from airflow_abs.spark.proof import prove_vertices
+from airflow_abs.spark.proof import Question, prove_vertices
 from tests.job_runner import program_of
 from tests.spark.proof.conftest import SCHEMAS
 from tests.spark.proof.transforms import by_customer, functions, sql
@@ -268,3 +268,47 @@ def test_what_each_subtask_makes_of_its_part_is_not_for_plan_to_choose(session: 
     )
     with pytest.raises(JobGraphError, match=message):
         infer(session, total, per_subtask=("step",))
+
+
+def test_a_proof_that_inference_tried_is_not_asked_for_again(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    vertices = [JobVertex("orders", has_source=True), JobVertex("step", has_sink=True)]
+    graph = build_job_graph(vertices, [JobEdge("orders", "step", "orders", Partitioning.INFERRED)], 128)
+    source = Files("/nowhere", schema=SCHEMAS["orders"])
+    by_region = sql("SELECT region, count(*) n FROM {orders} GROUP BY region")
+    programs = {
+        "orders": program_of("orders", None, {}, source),
+        "step": program_of("step", by_region, {}, None, Files("/out")),
+    }
+    compiled, answers = compile_vertices(session, graph, programs), dict[Question, str]()
+    asked: list[Any] = []
+    explain = session.client.explain_string
+    monkeypatch.setattr(session.client, "explain_string", lambda *args: asked.append(args) or explain(*args))
+    found = infer_edges(session, graph, compiled, answers=answers)
+    assert ways(found) == {"orders": "hash(region)"}
+    assert len(asked) == 2  # spread by nothing, and by the key
+    prove_vertices(session, found.graph, found.compiled, answers=answers)
+    assert len(asked) == 3  # the source, of which nothing was inferred
+
+
+def test_plans_that_are_asked_for_at_once_have_the_settings_of_their_vertices(session: Any) -> None:
+    zones = {"plain": None, "tokyo": "Asia/Tokyo", "lima": "America/Lima"}
+    vertices = [JobVertex(name, has_source=True, has_sink=True) for name in zones]
+    source = Files("/nowhere", schema=SCHEMAS["orders"])
+    programs = {
+        name: program_of(
+            name,
+            lambda source: source.selectExpr("CAST(timestamp_seconds(1) AS STRING) AS time"),
+            {},
+            source,
+            Files("/out"),
+            spark_conf={} if zone is None else {"spark.sql.session.timeZone": zone},
+        )
+        for name, zone in zones.items()
+    }
+    graph = build_job_graph(vertices, [], 128)
+    compiled, answers = compile_vertices(session, graph, programs), dict[Question, str]()
+    prove_vertices(session, graph, compiled, answers=answers)
+    shown = {dict(settings).get("spark.sql.session.timeZone"): text for (settings, _), text in answers.items()}
+    assert len(answers) == 3
+    assert "1970-01-01 09:00:01" in shown["Asia/Tokyo"]
+    assert "1969-12-31 19:00:01" in shown["America/Lima"]
