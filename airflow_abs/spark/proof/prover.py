@@ -97,7 +97,9 @@ class Prover:
         for name in names:
             with suppress(JobGraphError, Refusal):
                 vertex = self.compiled[name]
-                alike.setdefault(_own_settings(vertex), []).append((name, self.relation(vertex)))
+                relation = self.relation(vertex)
+                check_columns_known(relation)  # Spark would read all rows of the stand-ins for it, and has no end
+                alike.setdefault(_own_settings(vertex), []).append((name, relation))
 
         def ask(settings: Settings, name: str, relation: Relation) -> None:
             with suppress(JobGraphError):
