@@ -81,7 +81,7 @@ class RunHistory:
         for name, size in self.source_bytes.items():
             check_int(f"source_bytes of {name!r}", size, at_least=0, at_most=_MOST)
         for name, share in self.partial_shares.items():
-            check_number(f"partial_shares of {name!r}", share, at_least=0, below=2)
+            check_number(f"partial_shares of {name!r}", share, at_least=0, below=_MOST)
 
 
 @dataclass(frozen=True, slots=True)

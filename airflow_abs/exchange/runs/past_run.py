@@ -36,13 +36,17 @@ def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bo
     )
 
 
+LEAST_COMBINED = 100_000
+"""Rows that say how often groups repeat: on a small day hardly any does, and it costs nothing either way."""
+
+
 def _partial_shares(regions: Sequence[RegionView]) -> dict[str, float]:
     rows, results = Counter[str](), Counter[str]()
     for subtask in (each for region in regions for each in region.subtasks if each.is_committed):
         for vertex, (combined, written) in subtask.combined.items():
             rows[vertex] += combined
             results[vertex] += written
-    return {vertex: round(results[vertex] / count, 4) for vertex, count in rows.items() if count}
+    return {vertex: round(results[vertex] / count, 4) for vertex, count in rows.items() if count >= LEAST_COMBINED}
 
 
 def _guessed(region: RegionView) -> set[str]:

@@ -261,11 +261,13 @@ def test_more_than_one_row_is_looked_at_before(run: Run) -> None:
     assert "partial" not in written(run(transform))
 
 
-def test_what_did_not_pay_on_an_earlier_day_is_written_as_rows(run: Run) -> None:
+def test_what_did_not_pay_on_an_earlier_day_is_written_as_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def transform(rows: Any) -> Any:
         return rows.groupBy("k").agg(f.sum("int").alias("x"))
 
     done = run(transform)
+    assert past_run(read_run(done.folder), "2026-01-01", 0.0, would_happen_again).partial_shares == {}
+    monkeypatch.setattr("airflow_abs.exchange.runs.past_run.LEAST_COMBINED", 1)
     past = past_run(read_run(done.folder), "2026-01-01", 0.0, would_happen_again)
     assert past.partial_shares == {"rows": round(24 / 900, 4)}  # eight groups of each of three subtasks
     for share, pays in ((0.5, True), (0.51, False)):
