@@ -27,7 +27,7 @@ import time
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, Files, IcebergTable
+from airflow_abs import AdaptiveSparkJob, Files, IcebergTable, JobOptions, VertexOptions
 from airflow_abs.decorators.adaptive_spark import adaptive_spark_task as vertex
 
 
@@ -36,11 +36,13 @@ def added(first, second, third):
 
 
 with DAG("joined", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")):
-    with AdaptiveSparkJob("job", durability="always", defer_after=0.1, slots=1) as job:
+    with AdaptiveSparkJob("job", durability="always", options=JobOptions(defer_after=0.1, slots=1)) as job:
         parts = [
-            vertex(task_id=name, source=IcebergTable(f"lake.db.{name}"), parallelism=2 if name == "first" else None)(
-                lambda rows: rows
-            )()
+            vertex(
+                task_id=name,
+                source=IcebergTable(f"lake.db.{name}"),
+                options=VertexOptions(parallelism=2 if name == "first" else None),
+            )(lambda rows: rows)()
             for name in NAMES
         ]
         vertex(task_id="added", sink=Files(MART, mode="overwrite"))(added)(*parts)
