@@ -257,18 +257,12 @@ def _meanwhile(check: Callable[[], None]) -> Iterator[None]:
             checked.result()
 
 
-def check_exchange(session: Any, folder: JobFolder) -> None:
-    """Both sides write, and Airflow sees what Spark wrote.
+def check_shared(session: Any, folder: JobFolder) -> None:
+    """Spark writes to the exchange, and Airflow sees what Spark wrote.
 
     Raises:
         ExchangeUnreachableError: says which side failed.
     """
-    check_writable(folder.path)
-    check_shared(session, folder)
-
-
-def check_shared(session: Any, folder: JobFolder) -> None:
-    """Spark's side of `check_exchange`."""
     from pyspark.errors import PySparkException
 
     probe = folder.path / "probe"

@@ -11,10 +11,11 @@ from upath import UPath
 
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.storage.whole_files import check_writable
 from airflow_abs.spark.connect.capacity import read_capacity, splits_of_range
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.planning import check_exchange, log_portions, read_slots
+from airflow_abs.spark.planning import check_shared, log_portions, read_slots
 from airflow_abs.spark.proof import Proof
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
@@ -25,19 +26,20 @@ def folder(root: Any) -> JobFolder:
 
 
 def test_an_exchange_that_both_sides_reach_is_left_as_it_was(session: Any, tmp_path: Path) -> None:
-    check_exchange(session, folder(tmp_path))
+    check_writable(folder(tmp_path).path)
+    check_shared(session, folder(tmp_path))
     assert list(folder(tmp_path).path.iterdir()) == []
 
 
-def test_an_exchange_that_airflow_cannot_write_is_named(session: Any, tmp_path: Path) -> None:
+def test_an_exchange_that_airflow_cannot_write_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ExchangeUnreachableError, match=r"Airflow cannot write a file there .*check the path"):
-        check_exchange(session, folder(tmp_path / "file"))
+        check_writable(folder(tmp_path / "file").path)
 
 
 def test_an_exchange_that_spark_cannot_write_is_named(session: Any) -> None:
     with pytest.raises(ExchangeUnreachableError) as caught:
-        check_exchange(session, folder(UPath("memory://exchange")))
+        check_shared(session, folder(UPath("memory://exchange")))
     said = str(caught.value)
     assert said.startswith("the Spark server cannot write to the exchange at memory://exchange/dag/run/job: ")
     assert said.endswith("expected a path that Airflow and Spark both reach and may write to")

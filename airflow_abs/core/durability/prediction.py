@@ -65,8 +65,8 @@ class RunHistory:
     """One earlier run; `began` in epoch seconds.
 
     `regions` are those that were decided, whole or not. `source_bytes` is what its sources held, by vertex. `date` is
-    its logical date in ISO form, "" if nobody knows. `partial_shares` are, by vertex that wrote partial aggregates, how
-    many it made of each row.
+    its logical date in ISO form, "" if nobody knows. `partial_shares` has partial aggregates per input row, by the
+    vertex that wrote them.
     """
 
     began: float
@@ -84,6 +84,9 @@ class RunHistory:
             check_number(f"partial_shares of {name!r}", share, at_least=0, below=_MOST)
 
 
+_RUNS_OF_SHARES = 30
+
+
 @dataclass(frozen=True, slots=True)
 class JobHistory:
     """The job's earlier runs, oldest first. `today` is the logical date from which they are looked back at (ISO form;
@@ -93,14 +96,12 @@ class JobHistory:
     today: str = ""
 
     def partial_shares(self) -> dict[str, float]:
-        """How many partial aggregates vertices made of each row, as the last few runs saw it.
+        """Partial aggregates per input row, by vertex: the latest value in the last `_RUNS_OF_SHARES` runs.
 
-        What does not pay is not tried again while a run that saw it is among those, and then once.
+        A run that writes rows measures nothing, so an old value drops out and the next run measures again.
         """
         return {name: share for run in self.runs[-_RUNS_OF_SHARES:] for name, share in run.partial_shares.items()}
 
-
-_RUNS_OF_SHARES = 30
 
 NO_HISTORY = JobHistory()
 

@@ -37,7 +37,7 @@ def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bo
 
 
 LEAST_COMBINED = 100_000
-"""Rows that say how often groups repeat: on a small day hardly any does, and it costs nothing either way."""
+"""Fewer rows say little about how often groups repeat, and cost little either way."""
 
 
 def _partial_shares(regions: Sequence[RegionView]) -> dict[str, float]:
