@@ -80,6 +80,7 @@ def _measure(endpoint: Any, server: psutil.Process, folder: Path, rows: int, **o
         target_bytes=128 * MIB,
         max_parallelism=128,
         slots=os.cpu_count(),
+        durability_budget=0.0,
         failures_per_run=0.0,
         failures_per_day=0.0,
         **options,

@@ -200,6 +200,14 @@ class JobOptions:
         *_OPTION,
         more="how-it-decides.md#one-task-for-several-steps",
     )
+    durability_budget: float = setting(
+        "0.15",
+        NUMBER,
+        "Share of a job's predicted seconds that auto may spend on edges so that a failure repeats less and every step "
+        "shows; 0: only where a failure is expected to cost more.",
+        *_OPTION,
+        more="how-it-decides.md#which-edges-are-written",
+    )
     failures_per_run: float = setting(
         "0.05",
         NUMBER,
@@ -456,9 +464,7 @@ def check_options(who: str, options: object, kind: type[Options], others: Mappin
     """
     for name, _ in settings_of(kind):
         if name in others:
-            raise InvalidValueError(
-                f"{who}: {name} is a setting, and no argument of its own; write options={kind.__name__}({name}=...)"
-            )
+            raise InvalidValueError(f"{who}: {name} belongs in options; write options={kind.__name__}({name}=...)")
     if options is None:
         return kind()
     if type(options) is not kind:

@@ -14,7 +14,6 @@ from airflow_abs.core.durability.prediction import (
     NO_HISTORY,
     JobHistory,
     Prediction,
-    PredictionDefaults,
     predict_job,
 )
 from airflow_abs.core.durability.row_order import DaysBytes, RowOrder, choose_row_order, expect_readers, reads_ranges
@@ -110,6 +109,7 @@ def join_where_it_pays(
         local_bytes=options.local_bytes or _LOCAL_BYTES_OF_A_SLOT * (slots or 1),
         demands=find_demands(graph, declared, day),
         settings=settings,
+        budget=options.durability_budget,
     )
     decided = decide_durability(graph, predictions, conditions)
     joined = join_regions(graph, [each.edge for each in decided if not each.durable])
@@ -130,7 +130,7 @@ def order_rows(today: DaysGraph, results: Mapping[JobEdge, str]) -> dict[str, Ro
 
 def _most_bytes(graph: JobGraph, sizes: Mapping[str, int], history: JobHistory) -> DaysBytes:
     """As predicted; of a region of which nothing is known, that it writes as much as it reads."""
-    predicted = predict_job(graph, sizes, history, PredictionDefaults(output_ratio=1.0))
+    predicted = predict_job(graph, sizes, history)
     outputs = {vertex.name: predicted[graph.region_of(vertex.name).name].result_bytes for vertex in graph.vertices}
     return DaysBytes(outputs, sizes)
 

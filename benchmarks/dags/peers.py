@@ -95,7 +95,7 @@ PEERS = {
     "auto": lambda workload: ours(workload, durability="auto"),
     "auto_on_workers": lambda workload: ours(workload, durability="auto", options=JobOptions(deferrable=False)),
     "fused_day": lambda workload: ours(
-        workload, durability="auto", options=JobOptions(failures_per_run=0, failures_per_day=0)
+        workload, durability="auto", options=JobOptions(durability_budget=0, failures_per_run=0, failures_per_day=0)
     ),
     "separate": lambda workload: ours(workload, options=JobOptions(share_tasks=False)),
     "scaled": lambda workload: ours(workload, target_bytes="16MB", options=JobOptions(share_tasks=False)),

@@ -163,12 +163,11 @@ def test_unknown_formats_and_modes_are_refused() -> None:
     [
         (
             lambda: AdaptiveSparkJob("revenue", exchange="/x", slots=4),
-            "job 'revenue': slots is a setting, and no argument of its own; write options=JobOptions(slots=...)",
+            "job 'revenue': slots belongs in options; write options=JobOptions(slots=...)",
         ),
         (
             lambda: AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), parallelism=4),
-            "vertex 'orders': parallelism is a setting, and no argument of its own; write "
-            "options=VertexOptions(parallelism=...)",
+            "vertex 'orders': parallelism belongs in options; write options=VertexOptions(parallelism=...)",
         ),
         (
             lambda: AdaptiveSparkOperator(task_id="orders", options={"parallelism": 4}),  # type: ignore[arg-type]

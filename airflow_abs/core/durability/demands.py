@@ -12,7 +12,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.wording import format_bytes
 
 _LONGER = 2.0
-_LONGER_SECONDS = 30.0
+_LONGER_SECONDS = 10.0
 """An operation that took so many times and so many seconds longer than planned is taken apart on the next day."""
 
 

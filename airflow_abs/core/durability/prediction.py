@@ -113,12 +113,12 @@ class PredictionDefaults:
     Args:
         fixed_seconds: of an operation, however little it reads.
         bytes_per_second: that one slot reads and works through.
-        output_ratio: bytes out over bytes in.
+        output_ratio: bytes out over bytes in; nothing is known of what a step drops.
     """
 
     fixed_seconds: float = 0.5
     bytes_per_second: float = 25 * _MIB
-    output_ratio: float = 0.5
+    output_ratio: float = 1.0
 
 
 DEFAULTS = PredictionDefaults()

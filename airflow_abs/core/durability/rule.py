@@ -11,14 +11,29 @@ loses a * b / M more, and saves C seconds of writing:
 Over equal steps that is one durable edge in about sqrt(2 * C * M) seconds of work, which is Young's interval (J. W.
 Young, A first order approximation to the optimum checkpoint interval, 1974). Daly (A higher order estimate of the
 optimum checkpoint interval for restart dumps, 2006) lets a restart fail, too: then M * (e^(a/M) - 1) * (e^(b/M) - 1)
-stands in the place of a * b / M, the same as long as M is much longer than a region. The first order is taken, because
-with it the answer is monotone: what is written at one M or C is written at every shorter M and every lower C.
+stands in the place of a * b / M, the same as long as M is much longer than a region.
+
+Expected cost is not all that counts: people insure a night's load against its one bad day, and they want to see it move
+and to repeat a step of it. So a share of the job's seconds, the budget, may be spent on edges that do not pay.
+
+What is to be written is found by cutting. What may run as one operation begins as one. Again and again the cut is made
+that saves most repeated work for what it costs, so that the cuts stand in one order:
+
+    cut              1st       2nd       3rd    ...
+    costs            c1        c2        c3
+    saves            g1 / M    g2 / M    g3 / M
+
+As many are taken, from the first on, as make the sum of savings less costs largest; and more as long as all costs
+together are within the budget. Neither M, nor a factor of all costs or of all seconds, nor the budget changes the
+order. So the answer is monotone: what is written at one of them is written at every shorter M, every lower cost, every
+longer work and every larger budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import inf
 
 from airflow_abs.core.durability.prediction import Prediction
@@ -62,6 +77,7 @@ class Conditions:
         demands: why what a region wrote must be durable, by region; see `demands.py`.
         settings: what a region's task and session run with; regions of unequal settings stay apart.
         costs: of a durable edge.
+        budget: share of the job's predicted seconds that edges may cost together although that does not pay.
     """
 
     mean_seconds: float
@@ -70,6 +86,7 @@ class Conditions:
     demands: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Hashable] = field(default_factory=dict)
     costs: ExchangeCosts = ExchangeCosts()
+    budget: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,156 +103,210 @@ def decide_durability(
 ) -> tuple[EdgeDurability, ...]:
     """Decide every edge between regions, in the order of the graph's edges.
 
-    All begin as durable. Then one region after the other joins the operation that reads it, first the one that loses
-    least for what it saves, as long as that pays. So in the end no further join would pay, and a longer time between
-    failures, or writes that are all costlier, only make this go on for longer. A region whose readers are in different
-    operations stays durable: it is computed once. An operation has one last region, the only one that others read, so
-    none ever waits for what rests on it.
+    A region whose readers are in different operations is durable: it is computed once. An operation has one last
+    region, the only one that others read, so none ever waits for what rests on it.
 
     Args:
         graph: as declared.
         predictions: by name of the region, of every region.
         conditions: see there.
     """
-    joining = _Joining(graph, predictions, conditions)
-    while joining.join_next():
-        pass
+    operations = _Operations(graph, predictions, conditions)
+    cuts = list(operations.cut_too_large())
+    chosen = _choose(list(operations.cut_all()), conditions, operations.budget_seconds)
+    operations.restore([*cuts, *chosen])
     return tuple(
-        joining.decide(edge, graph.region_of(edge.producer).name) for edge in graph.edges if graph.crosses_regions(edge)
+        operations.decide(edge, graph.region_of(edge.producer).name)
+        for edge in graph.edges
+        if graph.crosses_regions(edge)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Join:
-    """The operation `name` becoming a part of the one that reads it, `into`, and what that loses and saves.
+class _Cut:
+    """The operation `into` cut behind its region `name`.
 
-    `written_rows` is 0 unless it is the rows that make the cost.
+    `parts` are its regions by the operations that they are in then. More than two: what two of them read is durable,
+    too. `saved` is the work that failures repeat less, in seconds squared: divided by M, in seconds.
     """
 
     name: str
     into: str
-    redone_seconds: float
-    reader_seconds: float
-    mean_seconds: float
-    written_bytes: int
-    written_rows: int
-    saved_seconds: float
-    asked: bool
-
-    @property
-    def expected_seconds(self) -> float:
-        return self.redone_seconds * self.reader_seconds / self.mean_seconds
-
-    @property
-    def pays(self) -> bool:
-        return self.asked or self.expected_seconds <= self.saved_seconds
+    parts: Mapping[str, list[str]]
+    cost_seconds: float
+    saved: float
 
     @property
     def merit(self) -> float:
-        """Lowest first. Neither the time between failures nor a factor of all costs changes the order."""
-        if self.asked:
-            return -1.0
-        return self.redone_seconds * self.reader_seconds / self.saved_seconds if self.saved_seconds else inf
-
-    def describe(self) -> str:
-        of_rows = f" in {self.written_rows:,} rows" if self.written_rows else ""
-        written, saved = f"{format_bytes(self.written_bytes)}{of_rows}", _format_seconds(self.saved_seconds)
-        redone, expected = _format_seconds(self.redone_seconds), _format_seconds(self.expected_seconds)
-        asked = "durable=False; " if self.asked else ""
-        if self.pays:
-            return (
-                f"kept inside Spark: {asked}writing {written} would cost {saved}; a failure here redoes at most "
-                f"{redone}, expected {expected} a run"
-            )
-        return (
-            f"durable: writing {written} costs {saved}; inside Spark a failure would redo up to {redone}, "
-            f"expected {expected} a run"
-        )
+        """Highest first."""
+        return self.saved / self.cost_seconds if self.cost_seconds else inf
 
 
-class _Joining:
-    """The operations so far. Each goes by the name of its last region, `home` says which one a region is in."""
+def _choose(cuts: Sequence[_Cut], conditions: Conditions, budget_seconds: float) -> Sequence[_Cut]:
+    """The cuts that pay, and those that the budget pays for: from the first on."""
+    gains = [0.0, *accumulate(cut.saved / conditions.mean_seconds - cut.cost_seconds for cut in cuts)]
+    paying = gains.index(max(gains))
+    insured = sum(cost <= budget_seconds for cost in accumulate(cut.cost_seconds for cut in cuts))
+    return cuts[: max(paying, insured)]
+
+
+class _Operations:
+    """What runs as one. Each operation goes by the name of its last region."""
 
     def __init__(self, graph: JobGraph, predictions: Mapping[str, Prediction], conditions: Conditions) -> None:
         self.conditions = conditions
         self.predictions = predictions
+        self.names = [region.name for region in graph.regions]
         region_of = {vertex: region.name for region in graph.regions for vertex in region.vertices}
-        self.outputs: dict[str, list[JobEdge]] = {region.name: [] for region in graph.regions}
-        self.readers: dict[str, dict[str, None]] = {region.name: {} for region in graph.regions}
+        self.readers: dict[str, dict[str, None]] = {name: {} for name in self.names}
+        self.asked: set[str] = set()
         for edge in graph.edges:
             producer, consumer = region_of[edge.producer], region_of[edge.consumer]
             if producer != consumer:
-                self.outputs[producer].append(edge)
                 self.readers[producer][consumer] = None
-        self.fixed = {region.name: region.parallelism is not None for region in graph.regions}
-        self.home = {name: name for name in self.outputs}
-        self.seconds = {name: predictions[name].seconds for name in self.outputs}
-        self.inner_bytes = dict.fromkeys(self.outputs, 0)
-        self.reasons: dict[str, str] = {}
+                if edge.durable is False:
+                    self.asked.add(producer)
+        self.fixed = {region.name for region in graph.regions if region.parallelism is not None}
+        self.costs = {name: self._cost_seconds(name) for name in self.names}
+        self.budget_seconds = conditions.budget * sum(predictions[name].seconds for name in self.names)
+        self.apart = {name for name in self.names if any(self._why_not_into(name, of) for of in self.readers[name])}
+        self.apart |= conditions.demands.keys()
+        self.too_large: dict[str, str] = {}
+        self.regions = self._group(self.names, self.apart)
 
-    def join_next(self) -> bool:
-        """Join what loses least for what it saves; False if that does not pay, or nothing may be joined."""
-        joins = [self._join(name) for name in self.seconds if self._why_apart(name) is None]
-        best = min(joins, key=lambda join: join.merit, default=None)  # the first of equals: same graph, same answer
-        if best is None or not best.pays:
-            return False
-        self.reasons[best.name] = best.describe()
-        self.inner_bytes[best.into] += self.inner_bytes.pop(best.name) + best.written_bytes
-        self.seconds[best.into] += self.seconds.pop(best.name)
-        self.home = {name: best.into if home == best.name else home for name, home in self.home.items()}
-        return True
+    def cut_too_large(self) -> Iterator[_Cut]:
+        """Cut what one operation could not hold, and say why."""
+        for operation in [name for name in self.regions if self._held(name) > self.conditions.local_bytes]:
+            pending = [operation]
+            while pending:
+                into = pending.pop()
+                if self._held(into) <= self.conditions.local_bytes:
+                    continue
+                cut = max(self._cuts(into, even=self.asked), key=lambda cut: (cut.name not in self.asked, cut.merit))
+                self.too_large[cut.name] = (
+                    f"one operation with {into} would hold {format_bytes(self._held(into))} in memory and on local "
+                    f"disks, above local_bytes {format_bytes(self.conditions.local_bytes)}"
+                )
+                self.regions |= cut.parts
+                pending += cut.parts
+                yield cut
+
+    def cut_all(self) -> Iterator[_Cut]:
+        """Cut what saves most for what it costs, until nothing is left to cut."""
+        best = {name: cut for name in self.regions if (cut := self._best_cut(name))}
+        while best:
+            cut = max(best.values(), key=lambda cut: cut.merit)  # the first of equals: same graph, same answer
+            del best[cut.into]
+            self.regions |= cut.parts
+            best |= {name: found for name in cut.parts if (found := self._best_cut(name))}
+            yield cut
+
+    def restore(self, cuts: Sequence[_Cut]) -> None:
+        """The operations with these cuts alone."""
+        self.regions = self._group(self.names, self.apart | {cut.name for cut in cuts})
 
     def decide(self, edge: JobEdge, region: str) -> EdgeDurability:
-        """The answer for an edge that `region` writes, once nothing more is joined."""
-        if region in self.reasons:
-            return EdgeDurability(edge, False, self.reasons[region])
-        apart = self._why_apart(region)
-        return EdgeDurability(edge, True, f"durable: {apart}" if apart else self._join(region).describe())
+        """The answer for an edge that `region` writes."""
+        if region not in self.regions:
+            return EdgeDurability(edge, False, self._explain_inside(region))
+        return EdgeDurability(edge, True, f"durable: {self._why_apart(region) or self._explain_durable(region)}")
+
+    def _home(self, name: str) -> str:
+        return next(operation for operation, regions in self.regions.items() if name in regions)
+
+    def _group(self, names: Sequence[str], apart: Collection[str]) -> dict[str, list[str]]:
+        """The operations that these regions (of the job or of one operation, producers first) make, if those of `apart`
+        are durable."""
+        home: dict[str, str] = {}
+        for name in reversed(names):
+            homes = {home[reader] for reader in self.readers[name] if reader in home}
+            home[name] = name if name in apart or len(homes) != 1 else homes.pop()
+        operations: dict[str, list[str]] = {}
+        for name in names:
+            operations.setdefault(home[name], []).append(name)
+        return operations
+
+    def _best_cut(self, operation: str) -> _Cut | None:
+        return max(self._cuts(operation), key=lambda cut: cut.merit, default=None)
+
+    def _cuts(self, operation: str, even: Collection[str] = ()) -> Iterator[_Cut]:
+        """All but those behind what the author keeps inside, unless it is one of `even`."""
+        regions = self.regions[operation]
+        for name in regions[:-1]:
+            parts = self._group(regions, {name})
+            durable = parts.keys() - {operation}
+            if not (durable & self.asked) - set(even):
+                seconds = [self._seconds(part) for part in parts.values()]
+                saved = (sum(seconds) ** 2 - sum(each**2 for each in seconds)) / 2
+                yield _Cut(name, operation, parts, sum(self.costs[each] for each in sorted(durable)), max(0.0, saved))
+
+    def _seconds(self, regions: Sequence[str]) -> float:
+        return sum(self.predictions[name].seconds for name in regions)
+
+    def _held(self, operation: str) -> int:
+        inner = self.regions[operation][:-1]
+        return sum(self.predictions[name].output_bytes for name in inner) * _ROWS_OVER_FILES
+
+    def _cost_seconds(self, name: str) -> float:
+        return self.conditions.costs.seconds(
+            self.predictions[name].output_bytes, self.conditions.slots, self._rows_written(name)
+        )
+
+    def _rows_written(self, name: str) -> int:
+        return (self.predictions[name].output_rows or 0) * self.predictions[name].results
 
     def _why_apart(self, name: str) -> str | None:
-        """What keeps an operation from joining its readers', whatever that would save."""
-        homes = sorted({self.home[reader] for reader in self.readers[name]})
-        if not homes:
+        """What keeps a region from running in its readers' operation, whatever that would save."""
+        if not self.readers[name]:
             return "nobody reads it"
         if demand := self.conditions.demands.get(name):
             return demand
+        homes = sorted({self._home(reader) for reader in self.readers[name]})
         if len(homes) > 1:
             return f"it is read by {' and '.join(homes)}, which run apart"
-        return self._why_not_into(name, homes[0])
+        return self._why_not_into(name, homes[0]) or self.too_large.get(name)
 
     def _why_not_into(self, name: str, into: str) -> str | None:
-        if fixed := next((each for each in (name, into) if self.fixed[each]), None):
+        if fixed := next((each for each in (name, into) if each in self.fixed), None):
             return f"{fixed} has a parallelism of its own"
         settings = self.conditions.settings
         if settings.get(name) != settings.get(into):
             return (
                 f"the Airflow arguments or the spark_conf of {name} are not those of {into}, or for one of them alone"
             )
-        held = (
-            self.inner_bytes[name] + self.predictions[name].output_bytes + self.inner_bytes[into]
-        ) * _ROWS_OVER_FILES
-        if held > self.conditions.local_bytes:
-            return (
-                f"one operation with {into} would hold {format_bytes(held)} in memory and on local disks, above "
-                f"local_bytes {format_bytes(self.conditions.local_bytes)}"
-            )
         return None
 
-    def _join(self, name: str) -> _Join:
-        into = self.home[next(iter(self.readers[name]))]
-        costs, predicted = self.conditions.costs, self.predictions[name]
-        written, rows = predicted.output_bytes, (predicted.output_rows or 0) * predicted.results
-        return _Join(
-            name=name,
-            into=into,
-            redone_seconds=self.seconds[name],
-            reader_seconds=self.seconds[into],
-            mean_seconds=self.conditions.mean_seconds,
-            written_bytes=written,
-            written_rows=rows if costs.is_by_rows(written, rows) else 0,
-            saved_seconds=costs.seconds(written, self.conditions.slots, rows),
-            asked=any(edge.durable is False for edge in self.outputs[name]),
+    def _explain_inside(self, name: str) -> str:
+        home = self._home(name)
+        redone = self._seconds(self._group(self.regions[home], {name})[name])
+        asked = "durable=False; " if name in self.asked else ""
+        return (
+            f"kept inside Spark: {asked}writing {self._written(name)} would cost {_format_seconds(self.costs[name])}; "
+            f"a failure here redoes at most {_format_seconds(redone)}, expected "
+            f"{_format_seconds(self._expect(redone, self._seconds(self.regions[home]) - redone))} a run"
         )
+
+    def _explain_durable(self, name: str) -> str:
+        redone = self._seconds(self.regions[name])
+        expected = self._expect(redone, self._seconds(self.regions[self._home(next(iter(self.readers[name])))]))
+        cost = f"writing {self._written(name)} costs {_format_seconds(self.costs[name])}"
+        if expected <= self.costs[name] <= self.budget_seconds:
+            return (
+                f"{cost} of the {_format_seconds(self.budget_seconds)} that insurance may cost; a failure after it "
+                f"redoes up to {_format_seconds(redone)} less"
+            )
+        return (
+            f"{cost}; inside Spark a failure would redo up to {_format_seconds(redone)}, expected "
+            f"{_format_seconds(expected)} a run"
+        )
+
+    def _expect(self, redone: float, reader: float) -> float:
+        return redone * reader / self.conditions.mean_seconds
+
+    def _written(self, name: str) -> str:
+        size, rows = self.predictions[name].output_bytes, self._rows_written(name)
+        of_rows = f" in {rows:,} rows" if self.conditions.costs.is_by_rows(size, rows) else ""
+        return f"{format_bytes(size)}{of_rows}"
 
 
 def _format_seconds(seconds: float) -> str:

@@ -76,7 +76,7 @@ def test_what_took_far_longer_than_planned_in_the_last_run_is_taken_apart() -> N
 
 @pytest.mark.parametrize(
     "history",
-    [ran(90.0, 30.0, "a", "b"), ran(900.0, None, "a", "b"), ran(900.0, 30.0, "b"), JobHistory()],
+    [ran(69.0, 30.0, "a", "b"), ran(900.0, None, "a", "b"), ran(900.0, 30.0, "b"), JobHistory()],
     ids=["a little longer", "nothing was planned", "alone", "no runs"],
 )
 def test_what_took_about_as_long_or_ran_alone_is_not(history: JobHistory) -> None:
