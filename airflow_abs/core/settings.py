@@ -20,6 +20,7 @@ SECTION = "adaptive_spark"
 """Of Airflow's configuration."""
 
 Durability = Literal["auto", "always"]
+Unsplittable = Literal["whole", "refuse"]
 """Which edges are written: those for which it pays, or all."""
 
 _TARGET_BYTES = 128 * 2**20
@@ -155,6 +156,7 @@ def _paths(value: object) -> tuple[str, ...]:
 
 STRATEGY = _one_of("balanced", "power_of_two")
 DURABILITY = _one_of("auto", "always")
+UNSPLITTABLE = _one_of("whole", "refuse")
 COUNT = Kind("an integer of at least 1", _count)
 NUMBER = _number("a number of at least 0", at_least=0)
 SECONDS = _number("a number of seconds")
@@ -190,6 +192,14 @@ class JobOptions:
         STRATEGY,
         "balanced (any number, ranges of about equal bytes) or power_of_two (Flink 1.15's rule).",
         *_OPTION,
+    )
+    unsplittable: Unsplittable = setting(
+        "whole",
+        UNSPLITTABLE,
+        "A vertex that gives other rows in parts than on the whole: whole (it is one subtask, one Spark operation over "
+        "all slots, and plan warns) or refuse (plan fails).",
+        *_OPTION,
+        more="how-it-decides.md#why-a-step-may-run-in-parts",
     )
     slots: int | None = setting("", COUNT, "Spark tasks that run at once; empty: what the Spark server says.", *_OPTION)
     share_tasks: bool = setting(

@@ -66,6 +66,7 @@ def tell_story(options: StoryOptions, terminal: Terminal) -> bool:
         target_bytes = max(1, int(options.scale * TARGET_BYTES_PER_SCALE))
         environment = example_environment(folder, target_bytes) | {
             "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "auto",
+            "AIRFLOW__ADAPTIVE_SPARK__UNSPLITTABLE": "refuse",  # the mistake is to be seen at once
             "AIRFLOW__ADAPTIVE_SPARK__LOCAL_BYTES": str(max(1, int(options.scale * LOCAL_BYTES_PER_SCALE))),
         }
         dags_folder = write_dags(options.dags_folder, folder / "dags")

@@ -39,7 +39,7 @@ from airflow_abs.spark.connect.capacity import RANGE_ROWS, splits_of_range
 from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
 from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.narrowing import combine_edges, narrow_vertices
-from airflow_abs.spark.proof import Proof, Question, prove_vertices
+from airflow_abs.spark.proof import Findings, Proof, prove_vertices
 from airflow_abs.spark.pruning.joined_sources import find_joined_columns
 from airflow_abs.spark.pruning.partitions import prune_sources
 from airflow_abs.spark.transforms.py_files import with_py_files
@@ -68,8 +68,8 @@ def plan_job(
         ExchangeUnreachableError: Airflow or Spark cannot write there, or they do not see the same files.
         CommitError: the folder of a sink is somebody else's, see `check_target`, `check_overwritten`.
         SourceNotFoundError: a source matches nothing (with `durability="always"`, `decide` finds out).
-        JobGraphError, AnalysisException: a vertex does not compile, see `compile_vertices`, or cannot run in parts, see
-            `prove_vertices`.
+        JobGraphError, AnalysisException: a vertex does not compile, see `compile_vertices`, or is wrong in parts and as
+            one subtask, see `prove_vertices`.
     """
     check_writable(folder.path)
     for program in programs.values():
@@ -84,10 +84,11 @@ def plan_job(
         compiled: Mapping[str, CompiledVertex] = compile_vertices(session, graph, programs, now, open_path)
     check_expectations(session, compiled)
     check_layouts(compiled.values())
-    answers: dict[Question, str] = {}  # most proofs were tried by the inference
+    findings = Findings(whole=None if options.unsplittable == "refuse" else {})
     with _meanwhile(partial(check_shared, session, folder)):  # not while transforms run: they may execute nothing
-        graph, compiled = _infer(session, graph, compiled, programs, options, open_path, answers)
-        proofs = prove_vertices(session, graph, compiled, _per_subtask(programs), options.min_parallelism, answers)
+        graph, compiled = _infer(session, graph, compiled, programs, options, open_path, findings)
+        proofs = prove_vertices(session, graph, compiled, _per_subtask(programs), options.min_parallelism, findings)
+    graph = graph.with_single_subtask(_log_whole(findings))
     log_portions(proofs.values())
     _propose_pruning(graph, compiled, proofs.values(), programs, open_path)
     slots = options.slots or read_slots(session)
@@ -135,7 +136,7 @@ def _infer(
     programs: Mapping[str, VertexProgram],
     options: JobSettings,
     open_path: Callable[[str], ExchangePath],
-    answers: dict[Question, str],
+    findings: Findings,
 ) -> tuple[JobGraph, Mapping[str, CompiledVertex]]:
     """Name the edges that nobody declared, see `infer_edges`, and log each with the reason."""
 
@@ -156,7 +157,7 @@ def _infer(
         _per_subtask(programs),
         options.min_parallelism,
         joins,
-        answers,
+        findings,
     )
     for edge, reason in inferred.reasons.items():
         log.info("vertex %r reads %s by %s: %s", edge.consumer, edge.input_name, edge.how, reason)
@@ -169,6 +170,20 @@ def _keep_all(programs: Mapping[str, VertexProgram]) -> list[str]:
 
 def _per_subtask(programs: Mapping[str, VertexProgram]) -> list[str]:
     return [name for name, program in programs.items() if program.options.per_subtask]
+
+
+def _log_whole(findings: Findings) -> dict[str, str]:
+    """Say which vertices have no fan-out, and how they would get one; the reasons by vertex."""
+    whole = findings.whole or {}
+    for name, error in whole.items():
+        log.warning(
+            "vertex %r runs as one subtask, one Spark operation over all slots: %s. For a fan-out and retries of its "
+            "parts, %s; JobOptions(unsplittable='refuse') fails here instead",
+            name,
+            error.why,
+            error.instead,
+        )
+    return {name: error.why for name, error in whole.items()}
 
 
 def log_portions(proofs: Iterable[Proof]) -> None:

@@ -56,11 +56,16 @@ def test_its_job_gives_the_revenue_of_each_region(
 
 
 @pytest.mark.sample
-def test_the_mistake_that_it_proposes_is_refused_with_what_to_write(
-    job_of: Callable[[str], Any], connect_server: ConnectEndpoint
+def test_the_mistake_that_it_proposes_is_one_subtask_or_refused_with_what_to_write(
+    job_of: Callable[[str], Any], connect_server: ConnectEndpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert 'Break it: write `groupBy("amount")` in `by_region`' in PAGE
     mistaken = DAG_FILE.replace('groupBy("region")', 'groupBy("amount")')
+    run = run_locally(job_of(mistaken), endpoint=connect_server, context=CONTEXT)
+    assert run["by_region"].decision.parallelism == 1
+    assert "vertex 'by_region' runs as one subtask, one Spark operation over all slots: an aggregate" in caplog.text
+    assert "read the input with hash('amount')" in caplog.text
+    mistaken = mistaken.replace("share_tasks=False", 'share_tasks=False, unsplittable="refuse"')
     with pytest.raises(
         JobGraphError,
         match=r"'by_region' cannot run in parts: .* value of amount .* read the input with hash\('amount'\)",

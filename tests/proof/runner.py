@@ -22,7 +22,7 @@ from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.inference.infer import infer_edges
-from airflow_abs.spark.proof import prove_vertices
+from airflow_abs.spark.proof import UnsplittableError, prove_vertices
 from airflow_abs.spark.run.attempt import release_sessions
 from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
@@ -38,6 +38,7 @@ OPTIONS = JobSettings(
     durability="always",
     share_tasks=False,
     hot_keys=False,
+    unsplittable="refuse",
     slots=2,  # one subtask shuffles inside, several are coalesced: both ways are tried
 )
 PARALLELISMS = (1, 2, 7)
@@ -81,7 +82,7 @@ class Verdict:
 class Bench:
     """The tables as files, and a server. `spark_conf` is that of every vertex, `schemas` the columns of each table.
 
-    Each use has a `job` of its own.
+    Each use has a `job` of its own. `options` are those of what runs.
     """
 
     endpoint: ConnectEndpoint
@@ -89,6 +90,7 @@ class Bench:
     schemas: Mapping[str, Any]
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     job: str = "corpus"
+    options: JobSettings = OPTIONS
 
     @classmethod
     def prepare(cls, endpoint: ConnectEndpoint, folder: Path) -> Bench:
@@ -129,7 +131,7 @@ class Bench:
         """One job of all these entries, each a vertex that nobody reads."""
         graph, programs = self._declare(entries)
         folder = JobFolder(self.folder / "exchange", "proof", run_id, self.job)
-        return JobRun.planned(self.endpoint, folder, graph, programs, OPTIONS)
+        return JobRun.planned(self.endpoint, folder, graph, programs, self.options)
 
     def _bytes_of(self, table: str) -> int:
         return sum(file.stat().st_size for file in (self.folder / "tables" / table).iterdir())
@@ -170,6 +172,24 @@ def run_corpus(
         verdicts |= {verdict.entry.name: verdict for verdict in right}
         if planned is not None:
             _run_accepted(bench, planned, accepted, wanted, parallelisms, verdicts)
+    return [verdicts[entry.name] for entry in entries]
+
+
+def run_whole(bench: Bench, entries: Sequence[Entry]) -> list[Verdict]:
+    """The verdicts if what may not run in parts runs as one subtask."""
+    bench = replace(bench, options=replace(bench.options, unsplittable="whole"))
+    with open_session(bench.endpoint), _by_value(entries):
+        found = zip(entries, _each(bench.judge, entries), strict=True)
+        errors = {entry.name: (entry, error) for entry, error in found if error is not None}
+        verdicts = {
+            name: _refused(*each) for name, each in errors.items() if not isinstance(each[1], UnsplittableError)
+        }
+        planned = _plan_together(bench, entries, verdicts)
+        accepted = [entry for entry in entries if entry.name not in verdicts]
+        wanted = _expect(bench, accepted)
+        verdicts |= {each.name: Verdict(each, Outcome.RIGHT) for each in accepted}
+        if planned is not None:
+            _run_accepted(bench, planned, accepted, wanted, (1,), verdicts)
     return [verdicts[entry.name] for entry in entries]
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.proof.corpus import FAMILIES, read_corpus
 from tests.proof.entries import Entry
 from tests.proof.known import FAILED, GREEN_BUT_WRONG, NEEDLESS
-from tests.proof.runner import Bench, Outcome, Verdict, run_corpus
+from tests.proof.runner import Bench, Outcome, Verdict, run_corpus, run_whole
 from tests.proof.sample import SAMPLE
 from tests.proof.table import describe_exceptions
 
@@ -54,6 +54,16 @@ REMEDIES = (
     "with the columns written out",
 )
 """Every refusal says what to write."""
+REFUSED_AS_A_WHOLE = (
+    "takes its columns from the data",
+    "has no common type",
+    "runs an action",
+    "use a column of the data instead",
+    "as spark_conf=",
+    "hand the DataFrame",
+    "expected ",
+)
+WRONG_AS_A_WHOLE = {"sql_tablesample": "plain Spark, too, takes other rows each time"}
 
 
 def names(verdicts: list[Verdict], outcome: Outcome) -> set[str]:
@@ -79,6 +89,17 @@ def test_a_transform_for_each_operator_and_each_reason_is_refused_or_gives_plain
     verdicts = try_entries(replace(bench, job="sample"), entries)
     shown = {verdict.entry.name: verdict.shown for verdict in verdicts}
     assert [what for what, name in SAMPLE.items() if what not in shown[name]] == []
+
+
+def test_what_may_not_run_in_parts_gives_plain_sparks_rows_as_one_subtask(bench: Bench) -> None:
+    among = set(SAMPLE.values()) if len(AT) == 1 else {entry.name for entry in read_corpus()}
+    entries = [entry for entry in read_corpus() if entry.name in among - set(WRONG_AS_A_WHOLE) and not entry.safe]
+    verdicts = run_whole(replace(bench, job="whole"), entries)
+    assert names(verdicts, Outcome.WRONG) | names(verdicts, Outcome.FAILED) == set(), describe_exceptions(verdicts)
+    whole = names(verdicts, Outcome.RIGHT)
+    assert len(whole) > len(entries) / 2
+    refused = {each.entry.name: each.detail for each in verdicts if each.entry.name not in whole}
+    assert [name for name, detail in refused.items() if not any(each in detail for each in REFUSED_AS_A_WHOLE)] == []
 
 
 @pytest.mark.parametrize("family", FAMILIES)

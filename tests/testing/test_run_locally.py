@@ -128,6 +128,61 @@ def test_rows_that_depend_on_the_parallelism_are_shown(connect_server: ConnectEn
         assert_same_at_any_parallelism(batches, (4,))
 
 
+def totals_twice(orders: Any, customers: Any) -> Any:
+    """Needs its rows together by two keys, one after the other."""
+    by_region = orders.join(customers, "customer_id").groupBy("region").sum("amount").toDF("region", "revenue")
+    return by_region.orderBy("region")
+
+
+def job_of_totals(**options: Any) -> Any:
+    from airflow.sdk import DAG
+
+    from airflow_abs import JobOptions
+    from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
+    from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
+
+    with (
+        DAG("totals"),
+        AdaptiveSparkJob(
+            "totals", exchange="memory://unused", durability="always", options=JobOptions(**options)
+        ) as totals,
+    ):
+        orders = AdaptiveSparkOperator(task_id="orders", source=Files("-"))
+        customers = AdaptiveSparkOperator(task_id="customers", source=Files("-"))
+        by_region = AdaptiveSparkOperator(
+            task_id="by_region",
+            inputs={"orders": orders.hash("customer_id"), "customers": customers.hash("customer_id")},
+            transform=totals_twice,
+        )
+        AdaptiveSparkOperator(
+            task_id="top", inputs={"by_region": by_region}, transform=lambda by_region: by_region.limit(1)
+        )
+    return totals
+
+
+@pytest.mark.sample
+def test_what_cannot_run_in_parts_is_one_subtask_and_says_why(
+    connect_server: ConnectEndpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = run_locally(job_of_totals(), None, INPUTS, endpoint=connect_server)
+    revenue = {"north": 148 + 164, "south": 156}
+    assert run["by_region"].rows.to_pylist() == [{"region": name, "revenue": revenue[name]} for name in revenue]
+    assert run["top"].rows.num_rows == 1
+    decision = run["by_region"].decision
+    assert decision.parallelism == 1
+    assert decision.reason.startswith("an aggregate (groupBy, agg, count, ...) at test_run_locally.py:")
+    warned = [each.getMessage() for each in caplog.records if "runs as one subtask" in each.getMessage()]
+    assert [each.split(":")[0] for each in warned] == [
+        f"vertex {name!r} runs as one subtask, one Spark operation over all slots" for name in ("top", "by_region")
+    ]
+    assert all("JobOptions(unsplittable='refuse') fails here instead" in each for each in warned)
+
+
+def test_what_cannot_run_in_parts_is_refused_if_the_job_says_so(connect_server: ConnectEndpoint) -> None:
+    with pytest.raises(JobGraphError, match="vertex 'top' cannot run in parts: limit"):
+        run_locally(job_of_totals(unsplittable="refuse"), None, INPUTS, endpoint=connect_server)
+
+
 def test_what_is_wrong_with_the_inputs_or_the_templates_is_said(connect_server: ConnectEndpoint, job: Any) -> None:
     for inputs, message in (
         (

@@ -122,6 +122,15 @@ class JobGraph:
         )
         return JobGraph(self.vertices, changed_in(self.edges), regions)
 
+    def with_single_subtask(self, reasons: Mapping[str, str]) -> JobGraph:
+        """The same graph with the regions of some vertices as one subtask each, for the reasons by vertex."""
+        of_region = {self.region_of(vertex).name: why for vertex, why in reasons.items()}
+        regions = tuple(
+            replace(each, single_subtask_reason=each.single_subtask_reason or of_region.get(each.name))
+            for each in self.regions
+        )
+        return replace(self, regions=regions)
+
     def crosses_regions(self, edge: JobEdge) -> bool:
         """True if the edge's rows go through the exchange."""
         return edge.producer not in self.region_of(edge.consumer).vertices

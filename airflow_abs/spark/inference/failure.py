@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge
-from airflow_abs.spark.proof.prove import describe_refusal
+from airflow_abs.spark.proof.prove import UnsplittableError, refused
 from airflow_abs.spark.proof.prover import Prover
 from airflow_abs.spark.proof.refusals import Refusal
 
@@ -49,14 +49,20 @@ def explain_failures(failures: Sequence[Failure]) -> JobGraphError:
         if isinstance(second.error, Refusal) and "all rows in" in second.error.why
         else ""
     )
-    return JobGraphError(
-        f"vertex {second.vertex!r} needs its rows distributed more than once: {bare.text}, which is so once they are "
-        f"hashed ({edges}); but then {second.text}. Cut it there: return what comes before that step, and do the rest "
-        f"in a vertex of its own{alone} that has this one as input"
+    needs = f"{bare.text}, which is so once they are hashed ({edges}); but then {second.text}"
+    instead = (
+        f"return what comes before that step, and do the rest in a vertex of its own{alone} that has this one as "
+        "input; or read an input that stays small with broadcast()"
+    )
+    return UnsplittableError(
+        f"vertex {second.vertex!r} needs its rows distributed more than once: {needs}. Cut it there: {instead}",
+        second.vertex,
+        f"it needs its rows distributed more than once: {needs}",
+        instead,
     )
 
 
 def _told_as_it_is(failure: Failure) -> JobGraphError:
     if isinstance(failure.error, JobGraphError):
         return failure.error
-    return JobGraphError(describe_refusal(failure.prover, failure.vertex, failure.error))
+    return refused(failure.prover, failure.vertex, failure.error)

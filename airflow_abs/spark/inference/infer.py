@@ -34,7 +34,13 @@ from airflow_abs.spark.inference.broadcasts import (
 from airflow_abs.spark.inference.failure import Failure, explain_failures
 from airflow_abs.spark.inference.needs import find_needs
 from airflow_abs.spark.proof.explained import UnreadablePlanError
-from airflow_abs.spark.proof.prove import one_subtask_reason, set_for_proof, unreadable
+from airflow_abs.spark.proof.prove import (
+    Findings,
+    UnsplittableError,
+    one_subtask_reason,
+    set_for_proof,
+    unreadable,
+)
 from airflow_abs.spark.proof.prover import Prover, Question, marker_name
 from airflow_abs.spark.proof.refusals import Refusal
 
@@ -59,7 +65,7 @@ def infer_edges(
     per_subtask: Collection[str] = (),
     min_parallelism: int = 1,
     joins: Collection[str] = (),
-    answers: dict[Question, str] | None = None,
+    findings: Findings | None = None,
 ) -> InferredEdges:
     """Find out what every inferred edge is; no request at all if there is none.
 
@@ -69,7 +75,7 @@ def infer_edges(
         source_bytes: what the files of a vertex's source hold today.
         per_subtask, min_parallelism: as in `prove_vertices`.
         joins: vertices that are declared to be a join of two hash inputs, of which none is broadcast.
-        answers: as in `Prover`.
+        findings: takes what is found out for the proof; the regions of what is to run whole are one subtask then.
 
     Raises:
         JobGraphError: no edges serve a vertex; says which steps need what, and where to cut it.
@@ -77,14 +83,20 @@ def infer_edges(
     regions = [region for region in graph.regions if _inferred_edges(region)]
     if not regions:
         return InferredEdges(graph, compiled, {})
-    common = frozenset(per_subtask), min_parallelism, session.conf.get(THRESHOLD), {} if answers is None else answers
+    findings = findings or Findings()
+    common = frozenset(per_subtask), min_parallelism, session.conf.get(THRESHOLD), findings.answers
     reasons: dict[JobEdge, str] = {}
     with set_for_proof(session):
         searches = [_Search(session, graph, compiled, region, *common) for region in regions]
         _ask_ahead(searches, source_bytes, joins)
         for search in searches:
             search.graph, search.compiled = graph, compiled
-            chosen = search.run(source_bytes, joins)
+            try:
+                chosen = search.run(source_bytes, joins)
+            except UnsplittableError as error:
+                findings.run_whole(graph, error)
+                search.graph = graph.with_single_subtask({error.vertex: error.why})
+                chosen = search.run(source_bytes, joins)
             graph, compiled = search.resolved(chosen)
             reasons |= {chosen[edge]: search.reasons[edge] for edge in search.edges}
     return InferredEdges(graph, compiled, reasons)

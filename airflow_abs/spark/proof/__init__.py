@@ -29,7 +29,6 @@ than by plain Spark, which does not promise one either.
 
 from __future__ import annotations
 
-from airflow_abs.spark.proof.prove import Proof, one_subtask_reason, prove_vertices
-from airflow_abs.spark.proof.prover import Question
+from airflow_abs.spark.proof.prove import Findings, Proof, UnsplittableError, one_subtask_reason, prove_vertices
 
-__all__ = ["Proof", "Question", "one_subtask_reason", "prove_vertices"]
+__all__ = ["Findings", "Proof", "UnsplittableError", "one_subtask_reason", "prove_vertices"]

@@ -89,7 +89,7 @@ def check_values(values: tuple[NonRepeatable, ...], *, reads_source: bool) -> No
                 "depends on how a subtask's rows lie in Spark's partitions and files, not on the rows",
                 "use a column of the data instead"
                 + (" (in the vertex that has the source, input_file_name())" if "file" in value.function else ""),
-                partial=True,
+                right_alone=value.kind is Repeatability.PARTITION,
             )
 
 

@@ -22,6 +22,41 @@ from airflow_abs.spark.proof.refusals import Refusal
 from airflow_abs.spark.relations import group_by
 
 
+class UnsplittableError(JobGraphError):
+    """A vertex cannot be shown to give the same rows in parts; one subtask with all rows would be right.
+
+    `why` says in words what needs them, `instead` what to write for a fan-out.
+    """
+
+    def __init__(self, message: str, vertex: str, why: str, instead: str) -> None:
+        super().__init__(message)
+        self.vertex = vertex
+        self.why = why
+        self.instead = instead
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the inference and the proof of one job's vertices find out for each other.
+
+    `answers` are Spark's, see `Prover`. `whole` takes the vertices that are to run as one subtask; None: such a vertex
+    is an error.
+    """
+
+    answers: dict[Question, str] = field(default_factory=dict)
+    whole: dict[str, UnsplittableError] | None = None
+
+    def run_whole(self, graph: JobGraph, error: UnsplittableError) -> None:
+        """Take a vertex as one subtask.
+
+        Raises:
+            UnsplittableError: it may not be one: none may, or its author has set another parallelism.
+        """
+        if self.whole is None or graph.region_of(error.vertex).parallelism is not None:
+            raise error
+        self.whole[error.vertex] = error
+
+
 @dataclass(frozen=True, slots=True)
 class Proof:
     """What is known of one vertex.
@@ -45,7 +80,7 @@ def prove_vertices(
     compiled: Mapping[str, CompiledVertex],
     per_subtask: Collection[str] = (),
     min_parallelism: int = 1,
-    answers: dict[Question, str] | None = None,
+    findings: Findings | None = None,
 ) -> dict[str, Proof]:
     """Prove all vertices, in topological order; one `explain` request for each that may have several subtasks.
 
@@ -55,19 +90,27 @@ def prove_vertices(
         compiled: its vertices, compiled as this graph has them.
         per_subtask: vertices whose author wants a result for each subtask's part.
         min_parallelism: the job's; above 1 even a vertex that has nothing to divide is several subtasks.
-        answers: as in `Prover`.
+        findings: of the inference of these vertices, if there was one.
 
     Raises:
         JobGraphError: names the vertex, the operator, what it needs, what the edges give, and what to write.
     """
     with set_for_proof(session):
-        prover = Prover(session, graph, compiled, frozenset(per_subtask), {} if answers is None else answers)
+        findings = findings or Findings()
+        prover = Prover(session, graph, compiled, frozenset(per_subtask), findings.answers)
         prover.ask_ahead(
             vertex.name
             for vertex in graph.vertices
             if vertex.name not in per_subtask and one_subtask_reason(graph, vertex.name, min_parallelism) is None
         )
-        return {vertex.name: _prove(prover, vertex.name, min_parallelism) for vertex in graph.vertices}
+        proofs = {}
+        for vertex in graph.vertices:
+            try:
+                proofs[vertex.name] = _prove(prover, vertex.name, min_parallelism)
+            except UnsplittableError as error:
+                findings.run_whole(graph, error)
+                proofs[vertex.name] = Proof(vertex.name, error.why, find_non_repeatable(compiled[vertex.name].relation))
+        return proofs
 
 
 def one_subtask_reason(graph: JobGraph, vertex: str, min_parallelism: int = 1) -> str | None:
@@ -121,7 +164,7 @@ def _prove(prover: Prover, name: str, min_parallelism: int) -> Proof:
         if single is None:
             _check_keys(prover, vertex)
     except Refusal as refusal:
-        raise JobGraphError(describe_refusal(prover, name, refusal)) from refusal
+        raise refused(prover, name, refusal) from refusal
     except UnreadablePlanError as error:
         raise unreadable(name, error) from error
     values = find_non_repeatable(vertex.relation)
@@ -134,37 +177,49 @@ def _check_keys(prover: Prover, vertex: CompiledVertex) -> None:
     """Unique keys are counted by each subtask for itself: right if a group by the key could be made so, too."""
     for key in unique_keys(vertex.expectations):
         if vertex.splittable:
-            raise JobGraphError(_describe_key(prover, vertex, key, frozenset()))
+            raise _refused_key(prover, vertex, key, frozenset())
         try:
             prover.follow(vertex, group_by(prover.rows_of(vertex.name), key.columns))
         except Refusal as refusal:
-            raise JobGraphError(_describe_key(prover, vertex, key, refusal.inputs)) from refusal
+            raise _refused_key(prover, vertex, key, refusal.inputs) from refusal
 
 
-def _describe_key(prover: Prover, vertex: CompiledVertex, key: Expectation, inputs: frozenset[str]) -> str:
+def _refused_key(prover: Prover, vertex: CompiledVertex, key: Expectation, inputs: frozenset[str]) -> UnsplittableError:
     columns = ", ".join(repr(column) for column in key.columns)
     drop = "drop join=, " if vertex.splittable else ""
-    return (
-        f"vertex {vertex.name!r}: expectation {key.name!r} ({key.what}) cannot be counted in parts: rows with the "
-        f"same {', '.join(key.columns)} may be in several subtasks{prover.what_edges_give(inputs)}. To fix it, "
+    why = f"rows with the same {', '.join(key.columns)} may be in several subtasks{prover.what_edges_give(inputs)}"
+    instead = (
         f"{drop}read the input with hash({columns}); or give the expectation to a vertex after it whose input is "
-        f"hash({columns}); or set VertexOptions(parallelism=1)"
+        f"hash({columns})"
+    )
+    return UnsplittableError(
+        f"vertex {vertex.name!r}: expectation {key.name!r} ({key.what}) cannot be counted in parts: {why}. To fix it, "
+        f"{instead}; or set VertexOptions(parallelism=1)",
+        vertex.name,
+        f"expectation {key.name!r} cannot be counted in parts: {why}",
+        instead,
     )
 
 
-def unreadable(vertex: str, error: UnreadablePlanError) -> JobGraphError:
+def unreadable(vertex: str, error: UnreadablePlanError) -> UnsplittableError:
     """The error for a plan that cannot be read."""
-    return JobGraphError(
+    instead = "VertexOptions(per_subtask=True) if you know that it may"
+    return UnsplittableError(
         f"vertex {vertex!r}: Spark's plan of its transform cannot be read for the proof that it may run in parts "
-        f"({error}); set VertexOptions(parallelism=1), or VertexOptions(per_subtask=True) if you know that it may"
+        f"({error}); set VertexOptions(parallelism=1), or {instead}",
+        vertex,
+        f"Spark's plan of its transform cannot be read ({error})",
+        f"set {instead}",
     )
 
 
-def describe_refusal(prover: Prover, name: str, refusal: Refusal) -> str:
-    """The message of a refusal, with all that may be written instead."""
-    ways = [refusal.remedy]
-    if refusal.right_alone and "parallelism=1" not in refusal.remedy:
-        ways.append("set VertexOptions(parallelism=1)")
+def refused(prover: Prover, name: str, refusal: Refusal) -> JobGraphError:
+    """The error for a refusal, with all that may be written instead."""
+    why, ways = prover.describe(name, refusal), [refusal.remedy]
     if refusal.partial:
         ways.append("say VertexOptions(per_subtask=True) if a result for each subtask's part is what you want")
-    return f"vertex {name!r} cannot run in parts: {prover.describe(name, refusal)}. To fix it, {'; or '.join(ways)}"
+    instead = "; or ".join(ways)
+    if refusal.right_alone and "parallelism=1" not in refusal.remedy:
+        ways.insert(1, "set VertexOptions(parallelism=1)")
+    error = JobGraphError(f"vertex {name!r} cannot run in parts: {why}. To fix it, {'; or '.join(ways)}")
+    return UnsplittableError(str(error), name, why, instead) if refusal.right_alone else error

@@ -186,3 +186,11 @@ def test_a_rescale_edge_inside_a_region_is_subtask_to_subtask() -> None:
     graph = build([source("a"), JobVertex("b"), JobVertex("c")], [forward("a", "b"), forward("b", "c"), rescale])
     assert [region.vertices for region in graph.regions] == [("a", "b", "c")]
     assert graph.regions[0].single_subtask_reason is None
+
+
+def test_a_region_may_be_one_subtask_for_a_reason_that_only_plan_finds() -> None:
+    graph = build([source("a"), JobVertex("b"), JobVertex("c")], [hashed("a", "b"), forward("b", "c")])
+    single = graph.with_single_subtask({"b": "b limits"})
+    assert [region.single_subtask_reason for region in single.regions] == [None, "b limits"]
+    assert single.with_single_subtask({"c": "c sorts"}) == single
+    assert graph.with_single_subtask({}) == graph

@@ -14,7 +14,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import compile_vertices
 from airflow_abs.spark.inference.infer import InferredEdges, infer_edges
-from airflow_abs.spark.proof import Question, prove_vertices
+from airflow_abs.spark.proof import Findings, prove_vertices
 from tests.job_runner import program_of
 from tests.spark.proof.conftest import SCHEMAS
 from tests.spark.proof.transforms import by_customer, functions, sql
@@ -47,6 +47,7 @@ def infer(
     joins: tuple[str, ...] = (),
     alone: tuple[str, ...] = (),
     per_subtask: tuple[str, ...] = (),
+    findings: Findings | None = None,
     **vertex: Any,
 ) -> InferredEdges:
     """Infer the edges of ``step``, whose inputs are sources of `SCHEMAS` that its parameters name, and prove them."""
@@ -69,8 +70,8 @@ def infer(
     programs = {name: program_of(name, None, {}, Files("/nowhere", schema=SCHEMAS[name])) for name in producers}
     programs["step"] = program_of("step", transform, {}, own, Files("/out"))
     compiled = compile_vertices(session, graph, programs)
-    found = infer_edges(session, graph, compiled, (sizes or {}).get, per_subtask, joins=joins)
-    prove_vertices(session, found.graph, found.compiled, per_subtask)
+    found = infer_edges(session, graph, compiled, (sizes or {}).get, per_subtask, joins=joins, findings=findings)
+    prove_vertices(session, found.graph, found.compiled, per_subtask, findings=findings)
     return found
 
 
@@ -239,13 +240,31 @@ def test_two_levels_of_exchange_are_refused_with_the_place_to_cut(session: Any) 
     assert f"at {line_of(grouped_again, 2)} needs all rows with the same value of region in one subtask." in message
     assert message.endswith(
         "Cut it there: return what comes before that step, and do the rest in a vertex of its own that has this one as "
-        "input"
+        "input; or read an input that stays small with broadcast()"
     )
+
+
+def test_what_no_edges_serve_may_be_one_subtask_that_reads_whole_files(session: Any) -> None:
+    findings = Findings(whole={})
+    found = infer(session, grouped_again, findings=findings)
+    assert ways(found) == {"orders": "rescale", "customers": "rescale"}
+    why = found.graph.region_of("step").single_subtask_reason
+    assert why is not None
+    assert why.startswith("it needs its rows distributed more than once: a join on customer = customer")
+    assert set(found.reasons.values()) == {f"one subtask reads everything: {why}"}
+    assert findings.whole is not None
+    assert list(findings.whole) == ["step"]
+
+
+def test_a_parallelism_of_the_authors_is_not_taken_away(session: Any) -> None:
+    with pytest.raises(JobGraphError, match="vertex 'step' needs its rows distributed more than once"):
+        infer(session, grouped_again, findings=Findings(whole={}), parallelism=4)
 
 
 def test_a_step_of_all_rows_above_another_names_parallelism_1(session: Any) -> None:
     with pytest.raises(
-        JobGraphError, match=r"in a vertex of its own with VertexOptions\(parallelism=1\) that has this one as input$"
+        JobGraphError,
+        match=r"in a vertex of its own with VertexOptions\(parallelism=1\) that has this one as input; or read",
     ):
         infer(session, first_of_a_join)
 
@@ -279,14 +298,14 @@ def test_a_proof_that_inference_tried_is_not_asked_for_again(session: Any, monke
         "orders": program_of("orders", None, {}, source),
         "step": program_of("step", by_region, {}, None, Files("/out")),
     }
-    compiled, answers = compile_vertices(session, graph, programs), dict[Question, str]()
+    compiled, findings = compile_vertices(session, graph, programs), Findings()
     asked: list[Any] = []
     explain = session.client.explain_string
     monkeypatch.setattr(session.client, "explain_string", lambda *args: asked.append(args) or explain(*args))
-    found = infer_edges(session, graph, compiled, answers=answers)
+    found = infer_edges(session, graph, compiled, findings=findings)
     assert ways(found) == {"orders": "hash(region)"}
     assert len(asked) == 2  # spread by nothing, and by the key
-    prove_vertices(session, found.graph, found.compiled, answers=answers)
+    prove_vertices(session, found.graph, found.compiled, findings=findings)
     assert len(asked) == 3  # the source, of which nothing was inferred
 
 
@@ -306,9 +325,9 @@ def test_plans_that_are_asked_for_at_once_have_the_settings_of_their_vertices(se
         for name, zone in zones.items()
     }
     graph = build_job_graph(vertices, [], 128)
-    compiled, answers = compile_vertices(session, graph, programs), dict[Question, str]()
-    prove_vertices(session, graph, compiled, answers=answers)
-    shown = {dict(settings).get("spark.sql.session.timeZone"): text for (settings, _), text in answers.items()}
-    assert len(answers) == 3
+    compiled, findings = compile_vertices(session, graph, programs), Findings()
+    prove_vertices(session, graph, compiled, findings=findings)
+    shown = {dict(settings).get("spark.sql.session.timeZone"): text for (settings, _), text in findings.answers.items()}
+    assert len(findings.answers) == 3
     assert "1970-01-01 09:00:01" in shown["Asia/Tokyo"]
     assert "1969-12-31 19:00:01" in shown["America/Lima"]

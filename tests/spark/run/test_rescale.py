@@ -235,4 +235,5 @@ def test_a_transform_that_needs_all_rows_of_a_key_is_refused(
             [JobVertex("orders", has_source=True), JobVertex("copy", has_sink=True)],
             [rescaled("orders", "copy")],
             [source("orders", orders), program_of("copy", count_notes, {}, sink=Files(str(tmp_path / "out")))],
+            unsplittable="refuse",
         )
