@@ -129,7 +129,8 @@ class Prediction:
     """What a region will take if it has all `slots` for itself, and how much it will write.
 
     `output_bytes` are those of all `results`: one for each way in which rows are cut for readers, each with the same
-    `output_rows`, of which only earlier runs say how many.
+    `output_rows`, of which only earlier runs say how many. `is_untried`: it ran before, and only ever inside an
+    operation with its readers, so that nobody knows what it would write.
     """
 
     seconds: float
@@ -138,6 +139,7 @@ class Prediction:
     from_history: bool = False
     output_rows: int | None = None
     results: int = 1
+    is_untried: bool = False
 
     @property
     def result_bytes(self) -> int:
@@ -153,6 +155,7 @@ class _Seen:
     seconds_over_default: float
     output_ratio: float
     rows_per_byte: float | None = None
+    is_untried: bool = False
 
 
 def predict_job(
@@ -205,7 +208,9 @@ class _Day:
             seconds = self._default_seconds(size) * known.seconds_over_default
             written = min(size * known.output_ratio, _MOST)
             rows = None if known.rows_per_byte is None else round(min(written * known.rows_per_byte, _MOST))
-            found[region.name] = Prediction(seconds, size, round(written), region.name in seen, rows, results)
+            found[region.name] = Prediction(
+                seconds, size, round(written), region.name in seen, rows, results, known.is_untried
+            )
         return found
 
     def _results_of(self, region: Region) -> int:
@@ -230,7 +235,9 @@ class _Day:
             took = medians.seconds_over_default * self._default_seconds(read)
             others = sum(first[name].seconds for name in group if name in alone)
             share = max(took - others, took / len(group)) / sum(first[name].seconds for name in apart)
-            found |= {name: _Seen(share, self.defaults.output_ratio * first[name].results) for name in apart}
+            found |= {
+                name: _Seen(share, self.defaults.output_ratio * first[name].results, is_untried=True) for name in apart
+            }
             if (last := group[-1]) in apart and first[last].input_bytes:
                 written = medians.output_ratio * read / first[last].input_bytes
                 found[last] = _Seen(share, written, medians.rows_per_byte)

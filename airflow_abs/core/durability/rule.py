@@ -42,6 +42,8 @@ from airflow_abs.core.wording import format_bytes
 
 _ROWS_OVER_FILES = 4
 """Rows in memory and in Spark's shuffle files are about so many times larger than Parquet (docs/benchmarks.md)."""
+_UNTRIED_SHARE = 0.1
+"""What was never written counts as so much of what it may be, so that it is tried once, and known from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +250,11 @@ class _Operations:
         return sum(self.predictions[name].output_bytes for name in inner) * _ROWS_OVER_FILES
 
     def _cost_seconds(self, name: str) -> float:
-        return self.conditions.costs.seconds(
-            self.predictions[name].output_bytes, self.conditions.slots, self._rows_written(name)
-        )
+        return self.conditions.costs.seconds(self._bytes_written(name), self.conditions.slots, self._rows_written(name))
+
+    def _bytes_written(self, name: str) -> int:
+        predicted = self.predictions[name]
+        return round(predicted.output_bytes * _UNTRIED_SHARE) if predicted.is_untried else predicted.output_bytes
 
     def _rows_written(self, name: str) -> int:
         return (self.predictions[name].output_rows or 0) * self.predictions[name].results
@@ -304,9 +308,10 @@ class _Operations:
         return redone * reader / self.conditions.mean_seconds
 
     def _written(self, name: str) -> str:
-        size, rows = self.predictions[name].output_bytes, self._rows_written(name)
+        size, rows = self._bytes_written(name), self._rows_written(name)
         of_rows = f" in {rows:,} rows" if self.conditions.costs.is_by_rows(size, rows) else ""
-        return f"{format_bytes(size)}{of_rows}"
+        guessed = " (a guess: it was never written)" if self.predictions[name].is_untried else ""
+        return f"{format_bytes(size)}{of_rows}{guessed}"
 
 
 def _format_seconds(seconds: float) -> str:

@@ -122,6 +122,10 @@ def test_what_earlier_runs_wrote_is_of_all_results() -> None:
     joined = JobHistory((RunHistory(0.0, (seen(100 * MIB, MIB, 12.0, *group),)),))
     alone = predict_job(read_twice("customer", "region"), {"orders": 100 * MIB}, joined, DEFAULTS)
     assert (alone["orders"].output_bytes, alone["by_0"].input_bytes) == (100 * MIB, 50 * MIB)
+    # of the last of an operation it is known what it writes, and of a day that nobody has seen nothing was tried
+    assert [alone[name].is_untried for name in group] == [True, True, False]
+    first = predict_job(read_twice("customer", "region"), {"orders": 100 * MIB})
+    assert not any(each.is_untried for each in first.values())
 
 
 def test_what_did_not_come_to_its_end_says_nothing() -> None:

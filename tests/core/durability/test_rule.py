@@ -171,6 +171,20 @@ def test_an_edge_that_the_author_keeps_inside_stays_there_whatever_the_budget() 
     assert durable(decide(graph_of("a>b b>c c>d", inside="bc"), MINUTES, inf, budget=1.0)) == "ab cd"
 
 
+def test_what_was_never_written_is_taken_for_small_so_that_it_is_tried_once() -> None:
+    # it may be 1 GiB, for 12 s; it is taken for a tenth, for 3 s; the budget is 5 s
+    predictions = {name: Prediction(25.0, GIB, GIB, True, is_untried=name == "b") for name in "abcd"}
+    conditions = Conditions(inf, slots=2, local_bytes=1000 * GIB, costs=COSTS, budget=0.05)
+    decided = decide_durability(CHAIN, predictions, conditions)
+    assert durable(decided) == "bc"
+    assert decided[1].reason == (
+        "durable: writing 102.4 MiB (a guess: it was never written) costs 3.0 s of the 5.0 s that insurance may cost; "
+        "a failure after it redoes up to 50 s less"
+    )
+    known = {**predictions, "b": replace(predictions["b"], is_untried=False)}
+    assert durable(decide_durability(CHAIN, known, conditions)) == ""
+
+
 def draw_rows(data: st.DataObject) -> int | None:
     return data.draw(st.none() | st.integers(0, 1000).map(lambda number: number * 100_000))
 
