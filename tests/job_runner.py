@@ -94,6 +94,8 @@ def plan_run(
 ) -> JobRun:
     """Only the plan task's part."""
     chosen = replace(OPTIONS, **options)
-    graph = build_job_graph(list(vertices), edges, chosen.max_parallelism)
+    graph = build_job_graph(
+        list(vertices), edges, chosen.max_parallelism, equal_ranges=chosen.strategy == "power_of_two"
+    )
     folder = JobFolder(root, "dag", run_id, "job")
     return JobRun.planned(endpoint, folder, graph, {program.name: program for program in programs}, chosen, history)

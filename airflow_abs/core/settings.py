@@ -13,6 +13,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import Any, Literal, TypeVar
 
+from airflow_abs.core.decide.parallelism import Bounds, normalise_bounds
 from airflow_abs.core.decide.region_inputs import Strategy
 from airflow_abs.core.errors import InvalidValueError
 
@@ -23,6 +24,7 @@ Durability = Literal["auto", "always"]
 Unsplittable = Literal["whole", "refuse"]
 """Which edges are written: those for which it pays, or all."""
 
+_MAX_PARALLELISM = 128
 _TARGET_BYTES = 128 * 2**20
 _MOST_WAVES = 2
 """Of a fan-out whose target nobody set: the second one evens out what the first did not, a third would only be more
@@ -104,11 +106,13 @@ def _count(value: object) -> int:
     return int(str(value))
 
 
-def _number(expected: str, *, at_least: float | None = None, above: float | None = None) -> Kind:
+def _number(
+    expected: str, *, at_least: float | None = None, above: float | None = None, below: float | None = None
+) -> Kind:
     def read(value: object) -> float:
         number = float(str(value))
         is_low = (at_least is not None and number < at_least) or (above is not None and number <= above)
-        if is_low or not isfinite(number):
+        if is_low or (below is not None and number >= below) or not isfinite(number):
             raise ValueError
         return number
 
@@ -159,6 +163,7 @@ DURABILITY = _one_of("auto", "always")
 UNSPLITTABLE = _one_of("whole", "refuse")
 COUNT = Kind("an integer of at least 1", _count)
 NUMBER = _number("a number of at least 0", at_least=0)
+SHARE = _number("a number of at least 0 and below 1", at_least=0, below=1)
 SECONDS = _number("a number of seconds")
 SECONDS_FROM_0 = _number("a number of seconds, at least 0", at_least=0)
 SECONDS_ABOVE_0 = _number("a number of seconds above 0", above=0)
@@ -184,8 +189,19 @@ class JobOptions:
     """
 
     min_parallelism: int = setting("1", COUNT, "Fewest subtasks of a vertex.", *_OPTION)
+    parallelism: int | None = setting(
+        "",
+        COUNT,
+        "Flink's parallelism.default: max_parallelism of a job that sets none. A vertex's own number is set on "
+        "the vertex.",
+        *_OPTION,
+        more="how-it-decides.md#who-has-a-say",
+    )
     default_source_parallelism: int | None = setting(
-        "", COUNT, "Most subtasks of a vertex that reads files; empty: max_parallelism.", *_OPTION
+        "",
+        COUNT,
+        "Most subtasks of a vertex that only reads sources, with power_of_two their number; empty: max_parallelism.",
+        *_OPTION,
     )
     strategy: Strategy = setting(
         "balanced",
@@ -200,6 +216,13 @@ class JobOptions:
         "all slots, and plan warns) or refuse (plan fails).",
         *_OPTION,
         more="how-it-decides.md#why-a-step-may-run-in-parts",
+    )
+    max_broadcast_ratio: float | None = setting(
+        "",
+        SHARE,
+        "Share of the target that broadcast inputs may take from what a subtask reads of its own; empty: 0.5 with "
+        "power_of_two, 0 with balanced.",
+        *_OPTION,
     )
     slots: int | None = setting("", COUNT, "Spark tasks that run at once; empty: what the Spark server says.", *_OPTION)
     share_tasks: bool = setting(
@@ -303,7 +326,8 @@ class JobOptions:
 class JobSettings(JobOptions):
     """What binds one job: every setting with its value, the default for what is left out.
 
-    `slots` None means as many as the Spark server says it has; `most_waves` None as many as the target asks for.
+    `slots` None means as many as the Spark server says it has; `most_waves` None as many as the target asks for;
+    `max_parallelism` falls back to `parallelism`, then to 128.
 
     Raises:
         InvalidValueError: a setting is not what it may be, or two contradict each other.
@@ -317,9 +341,10 @@ class JobSettings(JobOptions):
         more="how-it-decides.md#the-number",
     )
     max_parallelism: int = setting(
-        "128",
+        "",
         COUNT,
-        "Most subtasks of a vertex, and the number of subpartitions that its inputs are cut into.",
+        "Most subtasks of a vertex, and the number of subpartitions that its inputs are cut into; empty: parallelism, "
+        "and 128 without that.",
         *_ARGUMENT,
     )
     durability: Durability = setting(
@@ -334,6 +359,8 @@ class JobSettings(JobOptions):
 
     def __post_init__(self) -> None:
         _read_fields(self, defaults=True)
+        if self.max_parallelism is None:
+            object.__setattr__(self, "max_parallelism", self.parallelism or _MAX_PARALLELISM)
         if self.target_bytes == "auto":  # type: ignore[comparison-overlap]
             object.__setattr__(self, "target_bytes", _TARGET_BYTES)
             object.__setattr__(self, "most_waves", _MOST_WAVES)
@@ -342,6 +369,8 @@ class JobSettings(JobOptions):
                 f"min_parallelism is {self.min_parallelism}, above max_parallelism {self.max_parallelism}; "
                 "lower the one or raise the other"
             )
+        if self.strategy == "power_of_two":
+            normalise_bounds(Bounds(self.min_parallelism, self.max_parallelism))
         if self.start_from_trigger and not self.deferrable:
             raise InvalidValueError(
                 "start_from_trigger=True and deferrable=False contradict each other: subtasks run in the triggerer, or "

@@ -57,6 +57,7 @@ def render_job(
         [vertex.to_declared().to_vertex() for vertex in declared],
         [edge for vertex in declared for edge in vertex.to_edges()],
         settings.max_parallelism,
+        equal_ranges=settings.strategy == "power_of_two",
     )
     _check_edges_stay_inside(declared)
     _check_names(graph)

@@ -215,7 +215,8 @@ def _plan(
     for name in passed_on:  # their rows would stay inside Spark: they are written besides
         programs[name] = replace(programs[name], sink=Files(str(folder / "sinks" / name)))
     vertices = [replace(each, has_sink=each.has_sink or each.name in passed_on) for each in task.graph.vertices]
-    graph = build_job_graph(vertices, task.graph.edges, task.options.max_parallelism)
+    even = task.options.strategy == "power_of_two"
+    graph = build_job_graph(vertices, task.graph.edges, task.options.max_parallelism, equal_ranges=even)
     options = replace(task.options, durability="always", share_tasks=False) if spread else task.options
     return JobRun.planned(endpoint, run, graph, programs, options)
 

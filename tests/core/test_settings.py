@@ -25,6 +25,12 @@ def test_a_target_that_nobody_sets_may_grow_by_waves() -> None:
     assert (fixed.target_bytes, fixed.most_waves) == (256 * 2**20, None)
 
 
+def test_the_maximum_falls_back_to_the_default_parallelism() -> None:
+    assert JobSettings().max_parallelism == 128
+    assert JobSettings(parallelism=12).max_parallelism == 12
+    assert JobSettings(parallelism=12, max_parallelism=64).max_parallelism == 64
+
+
 def test_texts_of_the_configuration_are_read() -> None:
     texts: dict[str, Any] = {"hot_keys": "off", "defer_after": "2.5", "slots": "16", "local_bytes": "1GB"}
     settings = JobSettings(**texts)
@@ -45,6 +51,7 @@ def test_texts_of_the_configuration_are_read() -> None:
         ({"inference_timeout": 0}, "inference_timeout is 0; expected a number of seconds above 0"),
         ({"hot_keys": "maybe"}, "hot_keys is 'maybe'; expected True or False"),
         ({"strategy": "best"}, "strategy is 'best'; expected 'balanced' or 'power_of_two'"),
+        ({"max_broadcast_ratio": 1}, "max_broadcast_ratio is 1; expected a number of at least 0 and below 1"),
         ({"local_bytes": "many"}, "local_bytes is 'many'; expected a size of at least 1 byte, such as 268435456 or"),
         ({"spark_conf": ["a"]}, "spark_conf is ['a']; expected a dict of Spark's settings, such as"),
         ({"py_files": "libs/one.py"}, "py_files is 'libs/one.py'; expected a list of paths, such as"),
@@ -60,6 +67,8 @@ def test_a_setting_that_it_may_not_be_is_refused_where_it_is_written(given: dict
 def test_settings_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="min_parallelism is 9, above max_parallelism 4; lower the one or"):
         JobSettings(min_parallelism=9, max_parallelism=4)
+    with pytest.raises(InvalidValueError, match="expected a power of two between them"):
+        JobSettings(strategy="power_of_two", min_parallelism=5, max_parallelism=7)
     with pytest.raises(InvalidValueError, match="start_from_trigger=True and deferrable=False contradict each other"):
         JobSettings(start_from_trigger=True, deferrable=False)
 

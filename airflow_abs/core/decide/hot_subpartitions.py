@@ -96,12 +96,13 @@ def split_hot_subpartitions(inputs: RegionInputs, totals: Sequence[int], options
     is_given = options.parallelism is not None or options.single_subtask_reason is not None
     if not options.splittable or options.strategy != "balanced" or is_given:
         return []
+    target_bytes = inputs.own_target(options)
     sides = [entry for entry in inputs.partitioned if entry.name in options.splittable]
     found: dict[int, list[HotPart]] = {}
     for side in sides:
         sizes = side.bytes_by_subpartition()
-        threshold = compute_hot_threshold(compute_median(sizes), at_least=options.target_bytes)
-        part_bytes = compute_part_bytes(sizes, threshold, options.target_bytes)
+        threshold = compute_hot_threshold(compute_median(sizes), at_least=target_bytes)
+        part_bytes = compute_part_bytes(sizes, threshold, target_bytes)
         for subpartition, size in enumerate(sizes):
             if size > threshold:
                 parts = _split(side, subpartition, totals[subpartition] - size, part_bytes)

@@ -1,7 +1,4 @@
-"""Bounds of a number of subtasks, and the rule of Flink 1.15: the closest power of two.
-
-The default rule, `balanced`, is in `region_parallelism`.
-"""
+"""Bounds of a number of subtasks, and powers of two near it. The rules are in `region_parallelism`."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from typing import Any
 
 from airflow_abs.core.checks import check_int
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.wording import format_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +45,6 @@ MAX_PARALLELISM = "max_parallelism"
 
 
 @dataclass(frozen=True, slots=True)
-class InputVolume:
-    """Bytes that a vertex will read: in total over its partitioned inputs, and again by every subtask (broadcast)."""
-
-    partitioned: int
-    broadcast: int = 0
-
-    def __post_init__(self) -> None:
-        check_int("partitioned bytes", self.partitioned, at_least=0)
-        check_int("broadcast bytes", self.broadcast, at_least=0)
-
-
-@dataclass(frozen=True, slots=True)
 class Bounds:
     """Fewest and most subtasks allowed, both inclusive."""
 
@@ -77,41 +61,6 @@ class Bounds:
 
     def __str__(self) -> str:
         return f"parallelism {self.lower} to {self.upper}"
-
-
-@dataclass(frozen=True, slots=True)
-class ParallelismDecision:
-    """A number of subtasks and how it came about; `initial` is the number before any rounding and bound."""
-
-    reason: str
-    initial: int
-    parallelism: int
-    clamps: tuple[Clamp, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PowerOfTwoRule:
-    """The closest power of two: partitioned bytes over what broadcast inputs leave of the target.
-
-    Broadcast bytes take at most half of the target. The midpoint between two powers goes up, so that the average
-    subtask reads 0.75 to 1.5 times the target.
-    """
-
-    target_bytes: int
-
-    def __post_init__(self) -> None:
-        check_int("target_bytes", self.target_bytes, at_least=1)
-
-    def decide(self, volume: InputVolume, bounds: Bounds) -> ParallelismDecision:
-        """Decide within the bounds after `normalise_bounds`."""
-        broadcast = min(volume.broadcast, divide_up(self.target_bytes, 2))
-        left = max(1, self.target_bytes - broadcast)
-        initial = divide_up(volume.partitioned, left)
-        parallelism, clamps = _clamp(round_to_power_of_two(initial), normalise_bounds(bounds))
-        reason = f"{format_bytes(volume.partitioned)} at a target of {format_bytes(left)} is {initial}"
-        if broadcast:
-            reason += f" ({format_bytes(broadcast)} of the target set aside for broadcast inputs)"
-        return ParallelismDecision(reason, initial, parallelism, clamps)
 
 
 def normalise_bounds(bounds: Bounds) -> Bounds:
@@ -149,10 +98,3 @@ def round_to_power_of_two(number: int) -> int:
     """Closest power of two; the midpoint goes up, 0 stays 0."""
     down, up = power_of_two_up_to(number), power_of_two_from(number)
     return down if number < (up + down) // 2 else up
-
-
-def _clamp(decided: int, bounds: Bounds) -> tuple[int, tuple[Clamp, ...]]:
-    clamps: list[Clamp] = []
-    used = apply_bound("min_parallelism", decided, bounds.lower, clamps, lower=True)
-    used = apply_bound(MAX_PARALLELISM, used, bounds.upper, clamps, lower=False)
-    return used, tuple(clamps)

@@ -213,7 +213,7 @@ def decide_region(
         {source.name: source.split_bytes for source in known.sources},
         parts,
         largest=max(subtask.bytes for subtask in subtasks),
-        target_bytes=options.target_bytes,
+        target_bytes=known.own_target(options),
     )
     return RegionDecision(
         region=region,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
+from math import ceil
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from airflow_abs.core.checks import check_int, check_rectangle, check_sizes
 from airflow_abs.core.decide.file_ranges import count_filled
-from airflow_abs.core.decide.parallelism import Bounds
+from airflow_abs.core.decide.parallelism import MAX_PARALLELISM, Bounds, power_of_two_from, power_of_two_up_to
 from airflow_abs.core.decide.ranges import check_same_length
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.partitioning import Partitioning
@@ -19,6 +20,9 @@ from airflow_abs.core.wording import format_bytes, format_count
 Strategy = Literal["balanced", "power_of_two"]
 SizeFrom = Literal["source", "history", "default"]
 """Who says how large a source is: itself, the job's earlier days, or nobody."""
+
+_SET_ASIDE: dict[Strategy, float] = {"balanced": 0, "power_of_two": 0.5}
+"""Flink 1.15 sets up to half of the target aside for broadcast inputs; since 1.17 they do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +177,8 @@ class RegionOptions:
     all-to-all edge inside it). `default_source_parallelism` falls back to `max_parallelism`. `slots` is how many
     subtasks can run at once, None if that is not known. `most_waves` of subtasks over the slots are enough, however
     many the target asks for; None: the target is kept. `splittable` are the inputs of a join of which a hot
-    subpartition may be distributed to several subtasks.
+    subpartition may be distributed to several subtasks. `max_broadcast_ratio` is the share of the target that
+    broadcast inputs may take from what a subtask reads of its own; None is what the strategy's Flink sets aside.
     """
 
     target_bytes: int
@@ -186,6 +191,7 @@ class RegionOptions:
     slots: int | None = None
     splittable: tuple[str, ...] = ()
     most_waves: int | None = None
+    max_broadcast_ratio: float | None = None
 
     def __post_init__(self) -> None:
         check_int("target_bytes", self.target_bytes, at_least=1)
@@ -206,9 +212,15 @@ class RegionOptions:
         """Bounds of the number of subtasks."""
         return Bounds(self.min_parallelism, self.max_parallelism)
 
+    @property
+    def source_bound(self) -> int:
+        """Most subtasks that a source should ask for."""
+        return min(self.default_source_parallelism or self.max_parallelism, self.max_parallelism)
+
     def to_json(self) -> dict[str, Any]:
-        """Plain values; `most_waves` only where it is, as in `InputSummary.to_json`."""
-        return {name: value for name, value in asdict(self).items() if name != "most_waves" or value is not None}
+        """Plain values; what came later only where it is, as in `InputSummary.to_json`."""
+        later = ("most_waves", "max_broadcast_ratio")
+        return {name: value for name, value in asdict(self).items() if name not in later or value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +256,20 @@ class RegionInputs:
         return {entry.name: entry.file_bytes for entry in self.blocking if entry.is_rescale}
 
     @property
+    def is_divided(self) -> bool:
+        """Whether there are inputs of which each subtask reads its own part, besides sources."""
+        return any(not entry.is_broadcast for entry in self.blocking)
+
+    @property
     def broadcast_bytes(self) -> int:
         """Bytes that every subtask reads on top of its own."""
         return sum(sum(row[0] for row in entry.bytes_by_partition) for entry in self.blocking if entry.is_broadcast)
+
+    def own_target(self, options: RegionOptions) -> int:
+        """Bytes that a subtask should read of its own: the target without what is set aside for broadcast inputs."""
+        ratio = options.max_broadcast_ratio
+        most = ceil(options.target_bytes * (_SET_ASIDE[options.strategy] if ratio is None else ratio))
+        return max(1, options.target_bytes - min(self.broadcast_bytes, most))
 
     def bytes_by_subpartition(self) -> list[int]:
         """Bytes per subpartition over all partitioned inputs; [] if there are none."""
@@ -266,16 +289,22 @@ def list_bounds(
 ) -> list[NamedBound]:
     """All that bounds the number which the bytes ask for, in the order in which it applies: the last one wins.
 
-    `subpartitions` are those that are cut into ranges; beside them, `hot_parts` subtasks read the hot ones.
+    `subpartitions` are those that are cut into ranges; beside them, `hot_parts` subtasks read the hot ones. The default
+    of sources binds what is a source alone; beside other inputs, sources only ask for a minimum.
     """
-    return [
-        NamedBound("min_parallelism", options.min_parallelism, lower=True),
-        NamedBound("max_parallelism", options.max_parallelism),
-        *(NamedBound(name, most + hot_parts) for name, most in most_useful(inputs, subpartitions)),
+    of_sources = options.default_source_parallelism if inputs.sources and not inputs.is_divided else None
+    upper = [
+        (MAX_PARALLELISM, options.max_parallelism),
+        *([("default_source_parallelism", of_sources)] if of_sources is not None else []),
+        *((name, most + hot_parts) for name, most in _most_useful(inputs, subpartitions)),
     ]
+    lower = options.min_parallelism
+    if options.strategy == "power_of_two" and of_sources is None:
+        lower, upper = power_of_two_from(lower), [(name, power_of_two_up_to(most)) for name, most in upper]
+    return [NamedBound("min_parallelism", lower, lower=True), *(NamedBound(name, most) for name, most in upper)]
 
 
-def most_useful(inputs: RegionInputs, subpartitions: int) -> list[tuple[str, int]]:
+def _most_useful(inputs: RegionInputs, subpartitions: int) -> list[tuple[str, int]]:
     """Beyond this number some subtasks would have nothing of their own to read."""
     if subpartitions:
         return [("number of subpartitions", subpartitions)]

@@ -10,15 +10,13 @@ from operator import itemgetter
 from airflow_abs.core.decide.file_ranges import count_filled
 from airflow_abs.core.decide.parallelism import (
     Clamp,
-    InputVolume,
-    PowerOfTwoRule,
     apply_bound,
     divide_up,
-    normalise_bounds,
-    power_of_two_up_to,
+    power_of_two_from,
+    round_to_power_of_two,
 )
 from airflow_abs.core.decide.ranges import count_ranges_within
-from airflow_abs.core.decide.region_inputs import RegionInputs, RegionOptions, SourceInput, list_bounds, most_useful
+from airflow_abs.core.decide.region_inputs import NamedBound, RegionInputs, RegionOptions, SourceInput, list_bounds
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.wording import format_bytes, format_count
 
@@ -85,17 +83,18 @@ def _balanced(
 ) -> RegionParallelism:
     clamps: list[Clamp] = []
     # Nothing to read is one subtask, not a bound at work.
-    decided = max(1, _fewest_within_target(inputs, sizes, options.target_bytes) + hot_parts)
+    target_bytes = inputs.own_target(options)
+    decided = max(1, _fewest_within_target(inputs, sizes, target_bytes) + hot_parts)
     if inputs.sources:
-        asked, asked_clamps = max((_asked_by_source(source, options) for source in inputs.sources), key=itemgetter(0))
+        answers = [_asked_by_source(source, options, target_bytes) for source in inputs.sources]
+        asked, asked_clamps = max(answers, key=itemgetter(0))
         clamps += asked_clamps
-        decided = apply_bound("sources", decided, asked, clamps, lower=True) if sizes or inputs.files else asked
+        decided = apply_bound("sources", decided, asked, clamps, lower=True) if inputs.is_divided else asked
     if options.most_waves is not None and options.slots is not None:
         enough = max(options.most_waves * options.slots, hot_parts + _fewest_of_most_bytes(inputs, sizes))
         decided = apply_bound(WAVES, decided, enough, clamps, lower=False)
     bounds = list_bounds(inputs, options, len(sizes), hot_parts)
-    for name, subtasks, lower in bounds:
-        decided = apply_bound(name, decided, subtasks, clamps, lower=lower)
+    decided = _apply_bounds(decided, bounds, clamps)
     if options.slots is not None:
         # Beyond this number, or an upper bound, some subtasks would read nothing at all.
         with_bytes = [count_filled(sizes) + hot_parts] if sizes else []
@@ -103,6 +102,12 @@ def _balanced(
         decided = _fill_slots(decided, options.slots, most, clamps)
     reason = _volume_reason(inputs, sum(sizes) + hot_bytes, options)
     return RegionParallelism(_rule(inputs), decided, reason, tuple(clamps))
+
+
+def _apply_bounds(decided: int, bounds: Sequence[NamedBound], clamps: list[Clamp]) -> int:
+    for name, subtasks, lower in bounds:
+        decided = apply_bound(name, decided, subtasks, clamps, lower=lower)
+    return decided
 
 
 def _fewest_within_target(inputs: RegionInputs, sizes: Sequence[int], target_bytes: int) -> int:
@@ -143,13 +148,13 @@ def _fill_slots(decided: int, slots: int, most: int, clamps: list[Clamp]) -> int
     return filled
 
 
-def _asked_by_source(source: SourceInput, options: RegionOptions) -> tuple[int, list[Clamp]]:
+def _asked_by_source(source: SourceInput, options: RegionOptions, target_bytes: int) -> tuple[int, list[Clamp]]:
     """Subtasks that one source asks for, and what bounded them. One of which nobody knows the size asks for as many as
     a source may have (FLIP-379's last resort)."""
     clamps: list[Clamp] = []
-    asked = max(1, divide_up(source.bytes, options.target_bytes))
+    asked = max(1, divide_up(source.bytes, target_bytes))
     if source.size_from == "default":
-        asked = options.default_source_parallelism or options.max_parallelism
+        asked = options.source_bound
     if options.default_source_parallelism is not None:
         bound = options.default_source_parallelism
         asked = apply_bound("default_source_parallelism", asked, bound, clamps, lower=False)
@@ -158,19 +163,30 @@ def _asked_by_source(source: SourceInput, options: RegionOptions) -> tuple[int, 
 
 
 def _power_of_two(inputs: RegionInputs, sizes: Sequence[int], options: RegionOptions) -> RegionParallelism:
-    """The 1.15 rule; bytes of sources and files count like partitioned ones, and every bound is a power of two."""
+    """The 1.15 rule, for files of producers as for subpartitions; what a source asks for is a minimum beside them.
+    Every number that cuts ranges is a power of two, so that all ranges are of the same length."""
     clamps: list[Clamp] = []
-    other_bytes = sum(source.bytes for source in inputs.sources) + sum(map(sum, inputs.files.values()))
-    bounds = normalise_bounds(options.bounds)
-    volume = InputVolume(sum(sizes) + other_bytes, inputs.broadcast_bytes)
-    decision = PowerOfTwoRule(options.target_bytes).decide(volume, bounds)
-    clamps.extend(clamp for clamp in decision.clamps if clamp.decided)
-    unknown = [source for source in inputs.sources if source.size_from == "default"]
-    asked = max((_asked_by_source(source, options)[0] for source in unknown), default=1)
-    decided = max(decision.parallelism, power_of_two_up_to(min(asked, bounds.upper)))
-    for name, most in most_useful(inputs, len(sizes)):
-        decided = apply_bound(name, decided, power_of_two_up_to(most), clamps, lower=False)
-    return RegionParallelism("power_of_two", decided, decision.reason, tuple(clamps))
+    target_bytes, reason = inputs.own_target(options), _volume_reason(inputs, sum(sizes), options)
+    asked = {source.name: _asked_by_rule(source, options, target_bytes) for source in inputs.sources}
+    if inputs.is_divided:
+        initial = divide_up(sum(sizes) + sum(map(sum, inputs.files.values())), target_bytes)
+        reason += f" is {initial}"
+        least = max((min(asked[each.name], len(each.split_bytes)) for each in inputs.sources), default=0)
+        decided = max(1, round_to_power_of_two(initial))
+        decided = apply_bound("sources", decided, power_of_two_from(least), clamps, lower=True)
+    else:
+        decided = max(asked.values(), default=1)
+        if asked and options.default_source_parallelism is not None:
+            reason += f", default_source_parallelism {options.default_source_parallelism}"
+    decided = _apply_bounds(decided, list_bounds(inputs, options, len(sizes)), clamps)
+    return RegionParallelism("power_of_two", decided, reason, tuple(clamps))
+
+
+def _asked_by_rule(source: SourceInput, options: RegionOptions, target_bytes: int) -> int:
+    """Of 1.15: a default is the number of a source, whatever it holds; else its bytes ask as those of inputs."""
+    if options.default_source_parallelism is not None or source.size_from == "default":
+        return options.source_bound
+    return max(1, round_to_power_of_two(divide_up(source.bytes, target_bytes)))
 
 
 def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: RegionOptions) -> str:
@@ -192,7 +208,10 @@ def _volume_reason(inputs: RegionInputs, partitioned_bytes: int, options: Region
         parts.append(f"{format_bytes(split_bytes)} in {format_count(splits, 'split')}{pruned}")
     if unknown:
         parts.append(f"{format_count(unknown, 'split')} of unknown size")
-    return f"{' and '.join(parts)} at a target of {format_bytes(options.target_bytes)}"
+    target_bytes = inputs.own_target(options)
+    aside = options.target_bytes - target_bytes
+    set_aside = f" ({format_bytes(aside)} set aside for broadcast inputs)" if aside else ""
+    return f"{' and '.join(parts)} at a target of {format_bytes(target_bytes)}{set_aside}"
 
 
 def _partitions_read(inputs: RegionInputs) -> list[tuple[int, int]]:

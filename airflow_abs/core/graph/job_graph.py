@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from airflow_abs.core.decide.parallelism import power_of_two_up_to
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.partitioning import Partitioning, describe_edge
 from airflow_abs.core.graph.regions import compute_pipelined_regions
@@ -152,13 +153,16 @@ class JobGraph:
         return tuple(other for other in self.regions if other.name in found)
 
 
-def build_job_graph(vertices: Sequence[JobVertex], edges: Iterable[JobEdge], max_parallelism: int) -> JobGraph:
+def build_job_graph(
+    vertices: Sequence[JobVertex], edges: Iterable[JobEdge], max_parallelism: int, *, equal_ranges: bool = False
+) -> JobGraph:
     """Check the declared vertices and edges and compute the regions.
 
     Args:
         vertices: in the order of their declaration.
         edges: in any order; an edge names its producer and consumer.
         max_parallelism: the job's bound for vertices that have none of their own.
+        equal_ranges: inputs are cut into a power of two of subpartitions, which a power of two of subtasks share alike.
 
     Raises:
         JobGraphError: names the vertex or edge, what was found and what to do.
@@ -171,7 +175,7 @@ def build_job_graph(vertices: Sequence[JobVertex], edges: Iterable[JobEdge], max
     groups = compute_pipelined_regions(
         [vertex.name for vertex in ordered], [(edge.producer, edge.consumer, edge.must_be_pipelined) for edge in edges]
     )
-    regions = [_build_region(group, by_name, edges, max_parallelism) for group in groups]
+    regions = [_build_region(group, by_name, edges, max_parallelism, equal_ranges) for group in groups]
     return JobGraph(ordered, edges, sort_regions(regions))
 
 
@@ -232,7 +236,11 @@ def _sort_topologically(vertices: Sequence[JobVertex], edges: Sequence[JobEdge])
 
 
 def _build_region(
-    members: Sequence[str], vertices: Mapping[str, JobVertex], edges: Sequence[JobEdge], max_parallelism: int
+    members: Sequence[str],
+    vertices: Mapping[str, JobVertex],
+    edges: Sequence[JobEdge],
+    max_parallelism: int,
+    equal_ranges: bool,
 ) -> Region:
     inside = set(members)
     inputs = tuple(edge for edge in edges if edge.consumer in inside and edge.producer not in inside)
@@ -246,7 +254,7 @@ def _build_region(
         inputs=inputs,
         inner=inner,
         parallelism=parallelism,
-        subpartitions=_agreed_subpartitions(members, vertices, inputs, max_parallelism),
+        subpartitions=_agreed_subpartitions(members, vertices, inputs, max_parallelism, equal_ranges),
         single_subtask_reason=single,
     )
 
@@ -267,7 +275,11 @@ def _agreed_parallelism(members: Sequence[JobVertex], single: str | None) -> int
 
 
 def _agreed_subpartitions(
-    members: Sequence[str], vertices: Mapping[str, JobVertex], inputs: Sequence[JobEdge], max_parallelism: int
+    members: Sequence[str],
+    vertices: Mapping[str, JobVertex],
+    inputs: Sequence[JobEdge],
+    max_parallelism: int,
+    equal_ranges: bool,
 ) -> int:
     bounds = {name: _max_parallelism(vertices[name], max_parallelism) for name in members}
     cut = {edge.consumer: bounds[edge.consumer] for edge in inputs if edge.partitioning in _CUT_BY_SUBPARTITION}
@@ -277,7 +289,11 @@ def _agreed_subpartitions(
             f"the blocking inputs of region {members[-1]!r} have different max_parallelism ({found}); inputs that one "
             "subtask reads by range must be cut alike: set the same max_parallelism"
         )
-    return next(iter(cut.values()), min(bounds.values()))
+    if not cut:
+        return min(bounds.values())
+    subpartitions = next(iter(cut.values()))
+    is_decided = all(vertices[name].parallelism is None for name in members)
+    return power_of_two_up_to(subpartitions) if equal_ranges and is_decided else subpartitions
 
 
 def _max_parallelism(vertex: JobVertex, default: int) -> int:

@@ -367,6 +367,7 @@ def bind_options(
         single_subtask_reason=region.single_subtask_reason,
         splittable=splittable,
         most_waves=options.most_waves,
+        max_broadcast_ratio=options.max_broadcast_ratio,
     )
 
 

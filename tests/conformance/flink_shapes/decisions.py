@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from airflow_abs.core.decide.hot_subpartitions import compute_hot_threshold, compute_median, compute_part_bytes
 from airflow_abs.core.decide.parallelism import (
-    Bounds,
-    InputVolume,
-    PowerOfTwoRule,
-    normalise_bounds,
     round_to_power_of_two,
 )
 from airflow_abs.core.decide.ranges import split_by_count
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, RegionOptions, SourceInput
+from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.join_types import JoinType, splittable_sides
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.settings import JobSettings
+from airflow_abs.exchange.records.plan import bind_options
 from flink_shapes.notation import Given, inclusive, pick
 
 PRODUCERS = 8  # of a join's sides where a case does not say how many subtasks wrote them
@@ -37,13 +37,32 @@ def parallelism(version: str | None, given: Given) -> dict[str, Any]:
 
 
 def _power_of_two(given: Given) -> dict[str, Any]:
-    bounds = Bounds(given["configured_min_parallelism"], given["configured_max_parallelism"])
-    if "data_volume_per_task" not in given:
-        normal = normalise_bounds(bounds)
-        return {"min_parallelism": normal.lower, "max_parallelism": normal.upper}
-    volume = InputVolume(given["non_broadcast_bytes"], given["broadcast_bytes"])
-    decision = PowerOfTwoRule(given["data_volume_per_task"]).decide(volume, bounds)
-    return {"parallelism": decision.parallelism, "before_normalising": decision.initial}
+    settings = JobSettings(
+        strategy="power_of_two",
+        target_bytes=given["data_volume_per_task"],
+        min_parallelism=given["configured_min_parallelism"],
+        max_parallelism=given["configured_max_parallelism"],
+    )
+    options = bind(settings, JobVertex("vertex"))
+    hashed = {"broadcast": False, "bytes": given["non_broadcast_bytes"], "partitions": 1}
+    inputs = [
+        _spread("hashed", hashed | {"subpartitions": options.max_parallelism}),
+        _spread("broadcast", {"broadcast": True, "bytes": given["broadcast_bytes"]}),
+    ]
+    decision = decide_region("vertex", inputs, [], options)
+    initial = re.search(r" is (\d+)", decision.reason)
+    before = int(initial[1]) if initial else 0  # "no input bytes"
+    return {"parallelism": decision.parallelism, "before_normalising": before}
+
+
+def bind(settings: JobSettings, vertex: JobVertex) -> RegionOptions:
+    """The options of a job as they bind one vertex that reads another by key, as a plan binds them."""
+    producer = JobVertex("producer", has_source=True)
+    edge = JobEdge("producer", vertex.name, "hashed", Partitioning.HASH, ("key",))
+    region = build_job_graph([producer, vertex], [edge], settings.max_parallelism, equal_ranges=True).region_of(
+        vertex.name
+    )
+    return bind_options(settings, settings.slots, region)
 
 
 def source_inference(version: str | None, given: Given) -> dict[str, Any]:

@@ -103,7 +103,10 @@ def test_power_of_two_counts_files_and_keeps_their_number() -> None:
     options = RegionOptions(target_bytes=10, strategy="power_of_two")
     decision = decide_region("copy", [rescaled([10, 10, 10], [10, 10, 10])], [], options)
     assert files_by_subtask(decision) == ["[0, 1)", "[1, 3)", "[3, 4)", "[4, 6)"]
-    assert decision.reason == "60 B at a target of 10 B is 6 -> 4 subtasks; number of files 4 forces 20 B per subtask"
+    assert (
+        decision.reason
+        == "60 B in 6 files at a target of 10 B is 6 -> 4 subtasks; number of files 4 forces 20 B per subtask"
+    )
 
 
 def test_slots_are_filled_up_to_the_number_of_files() -> None:

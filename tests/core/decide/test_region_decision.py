@@ -129,6 +129,21 @@ def test_the_default_source_parallelism_bounds_a_source() -> None:
     assert Clamp("default_source_parallelism", 20, 2, 2) in decision.clamps
 
 
+def test_a_default_source_parallelism_is_not_raised_to_fill_the_slots() -> None:
+    options = RegionOptions(target_bytes=10, default_source_parallelism=9, slots=8)
+    decision = decide_region("s", [], [SourceInput("f", (10,) * 100)], options)
+    assert decision.reason == (
+        "1000 B in 100 splits at a target of 10 B -> 9 subtasks; default_source_parallelism 9 forces 120 B per subtask"
+    )
+
+
+def test_broadcast_inputs_leave_less_of_the_target_if_the_job_says_so() -> None:
+    inputs = [hash_input((10,) * 10), broadcast_input(90)]
+    half = decide_region("r", inputs, [], RegionOptions(target_bytes=40, max_broadcast_ratio=0.5))
+    assert half.reason == "100 B at a target of 20 B (20 B set aside for broadcast inputs) -> 5 subtasks"
+    assert decide_region("r", inputs, [], RegionOptions(target_bytes=40)).parallelism == 3
+
+
 def test_only_the_source_that_asks_for_most_explains_the_number() -> None:
     sources = [SourceInput("one_file", (30,)), SourceInput("many", (10, 10, 10, 10, 10))]
     decision = decide_region("s", [], sources, RegionOptions(target_bytes=10))
@@ -169,22 +184,6 @@ def test_a_region_that_cannot_be_spread_needs_no_clamp_if_nobody_asked_for_more(
     decision = decide_region("r", [hash_input((5, 5))], [], RegionOptions(9, single_subtask_reason="one writer"))
     assert decision.clamps == ()
     assert decision.reason == "one writer -> 1 subtask; the largest reads 10 B"
-
-
-def test_power_of_two_cuts_by_count() -> None:
-    # 110 / 10 = 11 -> 8, whatever the subpartitions hold.
-    decision = decide_region(
-        "r", [hash_input((103, *(1,) * 7))], [], RegionOptions(target_bytes=10, strategy="power_of_two")
-    )
-    assert decision.parallelism == 8
-    assert ranges_of(decision) == [(k, k + 1) for k in range(8)]
-
-
-def test_power_of_two_stays_one_when_splits_are_few() -> None:
-    options = RegionOptions(target_bytes=1, strategy="power_of_two")
-    decision = decide_region("s", [], [SourceInput("f", (9,) * 7)], options)
-    assert decision.parallelism == 4
-    assert decision.clamps == (Clamp("number of splits", 64, 4, 4),)
 
 
 def test_a_decision_survives_json() -> None:

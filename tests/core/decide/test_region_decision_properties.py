@@ -78,10 +78,18 @@ def test_bytes_add_up(region: tuple[list[BlockingInput], list[SourceInput], Regi
 def test_the_number_keeps_the_bounds_or_says_which_other_one_forced_it(
     region: tuple[list[BlockingInput], list[SourceInput], RegionOptions],
 ) -> None:
-    decision, options = decide(region), region[2]
+    inputs, sources, options = region
+    decision = decide(region)
     assert decision.parallelism <= options.max_parallelism
+    if options.default_source_parallelism and sources and all(entry.is_broadcast for entry in inputs):
+        assert decision.parallelism <= options.default_source_parallelism
     if decision.parallelism < options.min_parallelism:
-        assert decision.clamps[-1].name in ("number of subpartitions", "number of splits", "number of files")
+        assert decision.clamps[-1].name in (
+            "default_source_parallelism",
+            "number of subpartitions",
+            "number of splits",
+            "number of files",
+        )
     for clamp in decision.clamps:
         assert clamp.name in decision.reason
 

@@ -89,4 +89,4 @@ def test_a_source_of_unknown_size_gets_as_many_subtasks_as_a_source_may_have() -
     assert decided(default_source_parallelism=10) == 10
     assert decided(slots=8, most_waves=2) == 16
     assert decided(strategy="power_of_two") == 64
-    assert decided(strategy="power_of_two", default_source_parallelism=10) == 8
+    assert decided(strategy="power_of_two", default_source_parallelism=10) == 10
