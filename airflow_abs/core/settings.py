@@ -303,7 +303,7 @@ class JobOptions:
         SECONDS_ABOVE_0,
         "Seconds that a vertex's tables have to say how much there is to read, when its subtasks are decided.",
         *_OPTION,
-        more="how-it-decides.md#how-much-a-table-holds",
+        more="how-it-decides.md#how-much-a-source-holds",
     )
     spark_conf: Mapping[str, Any] = setting(
         "", SPARK_CONF, "Spark's session settings in plan and in all subtasks.", Where.JOB_OPTIONS, empty=dict

@@ -16,11 +16,21 @@ if TYPE_CHECKING:
     from airflow_abs.tables.access import TableAccess
     from airflow_abs.tables.errors import TableError
     from airflow_abs.tables.sink import Published, RunFiles, TableSink
-    from airflow_abs.tables.source import InferenceContext, Inferred, LandedSource, Pin, TableSource
+    from airflow_abs.tables.source import (
+        InferenceContext,
+        Inferred,
+        InfersFiles,
+        InfersParallelism,
+        LandedSource,
+        Pin,
+        TableSource,
+    )
 
 _HOMES = {
     "InferenceContext": "airflow_abs.tables.source",
     "Inferred": "airflow_abs.tables.source",
+    "InfersFiles": "airflow_abs.tables.source",
+    "InfersParallelism": "airflow_abs.tables.source",
     "LandedSource": "airflow_abs.tables.source",
     "Pin": "airflow_abs.tables.source",
     "PinnedTable": "airflow_abs.exchange.sources.pinned",
@@ -39,6 +49,8 @@ _HOMES = {
 __all__ = [
     "InferenceContext",
     "Inferred",
+    "InfersFiles",
+    "InfersParallelism",
     "LandedSource",
     "Pin",
     "PinnedTable",

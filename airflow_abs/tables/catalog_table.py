@@ -14,7 +14,7 @@ from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import with_authority
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.sink import Published, RunFiles
-from airflow_abs.tables.source import InferenceContext, Inferred, Pin, spans_by_column
+from airflow_abs.tables.source import Pin, spans_by_column
 from airflow_abs.tables.table_arguments import check_sink, installed, refuse_source_arguments
 
 if TYPE_CHECKING:
@@ -95,10 +95,6 @@ class Table:
         )
         spans = spans_by_column(self.prune, [each.spans for each in content.files])
         return Pin(content.schema, _describe(content), files, spans, tuple(content.partition_types))
-
-    async def infer(self, context: InferenceContext) -> Inferred:
-        """All files that `plan` fixed: it has left out what `where` does not need."""
-        return Inferred(context.files)
 
     def target(self, access: TableAccess) -> TargetTable:
         """What rows must be like to be published to it.

@@ -15,7 +15,7 @@ from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import connection_of, for_hadoop, with_authority, without_connection
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.sink import Published, RunFiles
-from airflow_abs.tables.source import InferenceContext, Inferred, Pin, spans_by_column
+from airflow_abs.tables.source import Pin, spans_by_column
 from airflow_abs.tables.table_arguments import check_sink, installed, read_number, refuse_source_arguments
 
 if TYPE_CHECKING:
@@ -97,10 +97,6 @@ class DeltaTable:
             spans=spans_by_column(self.prune, [file.spans for file in content.files]),
             partitioned_by=content.columns.partitions,
         )
-
-    async def infer(self, context: InferenceContext) -> Inferred:
-        """All files that `plan` fixed: it has left out what `where` does not need."""
-        return Inferred(context.files)
 
     def target(self, access: TableAccess) -> TargetTable:
         """What rows must be like to be published to it.

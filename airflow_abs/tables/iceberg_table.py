@@ -14,7 +14,7 @@ from airflow_abs.exchange.sources.pruned_by import VertexColumn, check_prune
 from airflow_abs.exchange.storage.uris import for_hadoop
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.sink import Published, RunFiles
-from airflow_abs.tables.source import InferenceContext, Inferred, Pin, spans_by_column
+from airflow_abs.tables.source import Pin, spans_by_column
 from airflow_abs.tables.table_arguments import check_sink, installed, read_number, refuse_source_arguments
 
 if TYPE_CHECKING:
@@ -102,10 +102,6 @@ class IcebergTable:
             spans=spans_by_column(self.prune, [file.spans for file in content.files]),
             partitioned_by=content.partitioned_by,
         )
-
-    async def infer(self, context: InferenceContext) -> Inferred:
-        """All files that `plan` fixed: it has left out what `where` does not need."""
-        return Inferred(context.files)
 
     def target(self, access: TableAccess) -> TargetTable:
         """What rows must be like to be published to it.

@@ -13,9 +13,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from threading import Thread
 from time import monotonic
+from typing import Any
 
-from airflow_abs.core.decide.parallelism import Bounds
 from airflow_abs.core.decide.sources import size_splits
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.pruning.pruning import Decisions
 from airflow_abs.exchange.records.deciding import list_sources
 from airflow_abs.exchange.records.plan import PlannedRegion, region_options
@@ -28,7 +29,7 @@ from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import read_declared
 from airflow_abs.tables.errors import TableError, first_line
 from airflow_abs.tables.kinds import check_declared
-from airflow_abs.tables.source import InferenceContext, Inferred, TableSource
+from airflow_abs.tables.source import InferenceContext, Inferred, InfersFiles, InfersParallelism
 
 log = logging.getLogger(__name__)
 
@@ -63,54 +64,72 @@ class SourceInference:
             listed[name] = self._take(name, tables[name], listed[name], answer, until)
         return listed
 
-    def _ask(self, region: PlannedRegion, table: PinnedTable, listed: ListedSource) -> Future[Inferred]:
+    def _ask(self, region: PlannedRegion, table: PinnedTable, listed: ListedSource) -> Future[Answer]:
         check_declared(table.table, table.declared["kind"], self.declared)
         options = region_options(self.records.plan, region)
+        is_decided = options.parallelism is None and options.single_subtask_reason is None
         context = InferenceContext(
             pinned=table,
             files=listed.files,
             access=self.access,
-            bounds=Bounds(options.min_parallelism, options.max_parallelism),
+            upper_bound=options.source_bound,
             target_bytes=options.target_bytes,
             slots=options.slots,
             data_interval=self.records.plan.data_interval,
             values=listed.values,
         )
-        return ask(read_declared(table.declared), context, self.records.plan.options.inference_timeout)
+        timeout = self.records.plan.options.inference_timeout
+        return ask(read_declared(table.declared), context, timeout, with_parallelism=is_decided)
 
     def _take(
-        self, name: str, table: PinnedTable, listed: ListedSource, answer: Future[Inferred], until: float
+        self, name: str, table: PinnedTable, listed: ListedSource, answer: Future[Answer], until: float
     ) -> ListedSource:
         """The answer, or what there is instead of one, with a sentence that says which."""
-        notes, files = [], listed.files
+        notes, files, parallelism = [], listed.files, None
         try:
-            inferred = answer.result(max(0.0, until - monotonic()))
+            inferred, told = answer.result(max(0.0, until - monotonic()))
         except Exception as error:
             notes.append(_describe(error, self.records.plan.options.inference_timeout))
             log.warning("source %s (%s): %s; what plan fixed of it is read", name, table.label, notes[0])
         else:
             files = _among(table, listed.files, inferred.files)
+            parallelism = _number(table, told)
             notes += [inferred.reason] if inferred.reason else []
+            notes += [f"it asks for {format_count(parallelism, 'subtask')}"] if parallelism else []
         usual = self.records.plan.usual.get(vertex_of(name))
         sizes, size_from, what = size_splits([file.bytes for file in files], usual)
         if size_from != "source":
             files = [replace(file, bytes=size) for file, size in zip(files, sizes, strict=True)]
-            notes = [*(notes or ["it does not know its size"]), what]
+            notes = [*(notes or ["it does not know its size"]), *([what] if parallelism is None else [])]
         notes = [listed.note, *notes] if listed.note else notes
-        return replace(listed, files=files, size_from=size_from, note=", ".join(notes) or None)
+        note = ", ".join(notes) or None
+        return replace(listed, files=files, size_from=size_from, note=note, parallelism=parallelism)
 
 
-def ask(source: TableSource, context: InferenceContext, timeout: float) -> Future[Inferred]:
-    """Start to ask, on a thread and an event loop of its own: it may block. What awaits is cancelled after `timeout`
-    seconds, what blocks is left to itself."""
-    answer: Future[Inferred] = Future()
+Answer = tuple[Inferred, Any]
+"""What a source holds, and into how many subtasks it wants to be read: None if it leaves that to its bytes."""
+
+
+def ask(source: object, context: InferenceContext, timeout: float, *, with_parallelism: bool = True) -> Future[Answer]:
+    """Start to ask what it can answer, on a thread and an event loop of its own: it may block. What awaits is cancelled
+    after `timeout` seconds, what blocks is left to itself."""
+    answer: Future[Answer] = Future()
+
+    async def infer() -> Answer:
+        found = await source.infer(context) if isinstance(source, InfersFiles) else Inferred(context.files)
+        if not with_parallelism or not isinstance(source, InfersParallelism):
+            return found, None
+        return found, await source.infer_parallelism(replace(context, files=found.files))
 
     def run() -> None:
         try:
-            answer.set_result(asyncio.run(asyncio.wait_for(source.infer(context), timeout)))
+            answer.set_result(asyncio.run(asyncio.wait_for(infer(), timeout)))
         except BaseException as error:
             answer.set_exception(error)
 
+    if not isinstance(source, (InfersFiles, InfersParallelism)):
+        answer.set_result((Inferred(context.files), None))
+        return answer
     Thread(target=run, name=f"infer {context.pinned.table}", daemon=True).start()
     return answer
 
@@ -119,6 +138,16 @@ def _describe(error: Exception, timeout: float) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {timeout:g} s"
     return f"no answer ({type(error).__name__}: {first_line(error)})"
+
+
+def _number(table: PinnedTable, told: Any) -> int | None:
+    """The number of subtasks of an answer; 0 or less is none (as in Flink)."""
+    if told is not None and (isinstance(told, bool) or not isinstance(told, int)):
+        raise TableError(
+            f"table {table.table}: infer_parallelism() of its kind {table.declared['kind']!r} told {told!r}; expected "
+            "an integer, of 0 or less where it leaves the number to the bytes. Correct the kind, and clear this task"
+        )
+    return told if told and told > 0 else None
 
 
 def _among(table: PinnedTable, fixed: Sequence[SourceFile], told: Sequence[SourceFile]) -> list[SourceFile]:

@@ -13,7 +13,7 @@ from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.sink import Published, RunFiles
-from airflow_abs.tables.source import InferenceContext, Inferred, Pin
+from airflow_abs.tables.source import Pin
 from airflow_abs.tables.table_arguments import installed
 
 if TYPE_CHECKING:
@@ -90,10 +90,6 @@ class PostgresTable:
             from airflow_abs.tables.postgres.landing import Wanted, land
         wanted = Wanted(self._label, self.table, self.query, self.where, self.columns, self.as_text)
         return _pin(self._label, land(wanted, access.connection(self.conn_id), folder))
-
-    async def infer(self, context: InferenceContext) -> Inferred:
-        """All that `plan` copied, which holds no row that `where` leaves out."""
-        return Inferred(context.files)
 
     def target(self, access: TableAccess) -> TargetTable:
         """What rows must be like to be published to it.

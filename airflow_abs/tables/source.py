@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from airflow_abs.core.decide.parallelism import Bounds
 from airflow_abs.core.pruning.value_ranges import Span
 from airflow_abs.exchange.errors import SourceNotFoundError
 from airflow_abs.exchange.incremental.new_files import NewFiles
@@ -49,12 +48,13 @@ def spans_by_column(
 
 @dataclass(frozen=True, slots=True)
 class InferenceContext:
-    """What is known when a source is asked how much there is to read.
+    """What is known when a source is asked how much there is to read, and into how many subtasks it should be.
 
     Args:
         pinned, files: what `plan` has fixed; the answer is some or all of the files.
         access: as in `TableSource.pin`.
-        bounds: of the number of subtasks.
+        upper_bound: most subtasks that it should ask for: `default_source_parallelism`, else the job's maximum, but no
+            more than the vertex's own.
         target_bytes: what one of them should read.
         slots: how many of them run at once; None if nobody knows.
         data_interval: of the run, in ISO form; None if it has none.
@@ -65,7 +65,7 @@ class InferenceContext:
     pinned: PinnedTable
     files: Sequence[SourceFile]
     access: TableAccess
-    bounds: Bounds
+    upper_bound: int
     target_bytes: int
     slots: int | None = None
     data_interval: tuple[str, str] | None = None
@@ -105,11 +105,31 @@ class TableSource(Protocol):
             TableError: what is wrong, and what to do.
         """
 
+
+@runtime_checkable
+class InfersFiles(Protocol):
+    """A table that knows better in `decide` than in `plan` how much there is to read, when all is known that the run
+    finds out before. It is asked on a thread of its own, may call outside systems, and has `inference_timeout` seconds;
+    without an answer, also if it raises, what `plan` fixed is read, and is as large as `plan` said, as on earlier days,
+    or nobody knows."""
+
     async def infer(self, context: InferenceContext) -> Inferred:
-        """How much there is to read, in `decide`, when all is known that the run finds out before: so many subtasks it
-        gets. It is asked on a thread of its own, may call outside systems, and has `inference_timeout` seconds; without
-        an answer, also if it raises, what `plan` fixed is read, and is as large as `plan` said, as on earlier days, or
-        nobody knows.
+        """What there is to read: so many subtasks its bytes need."""
+
+
+@runtime_checkable
+class InfersParallelism(Protocol):
+    """A table that knows better than its bytes into how many subtasks it should be read (Flink's
+    `DynamicParallelismInference`). It is asked like `InfersFiles`, and after it."""
+
+    async def infer_parallelism(self, context: InferenceContext) -> int:
+        """The number of subtasks; 0 or less leaves it to the bytes.
+
+        It may exceed `context.upper_bound`, but not the vertex's maximum or the number of files. A `parallelism` that
+        the author has set is kept, and nobody asks; beside other inputs the number is a minimum.
+
+        Args:
+            context: its files are those that are left.
         """
 
 
@@ -132,9 +152,6 @@ class LandedSource(Protocol):
             TableError: what is wrong, and what to do.
             ExchangeUnreachableError: the folder cannot be written to.
         """
-
-    async def infer(self, context: InferenceContext) -> Inferred:
-        """As `TableSource.infer`."""
 
 
 Given = Files | Pin | NewFiles

@@ -50,14 +50,11 @@ class TableSourceContract(TableContract):
 
     def infer(self, pin: Pin, **arguments: Any) -> Inferred:
         """What the table answers in `decide`, on the thread on which it is asked there."""
-        from airflow_abs.core.decide.parallelism import Bounds
         from airflow_abs.tables.inference import ask
         from airflow_abs.tables.source import InferenceContext
 
-        context = InferenceContext(
-            pin.pinned, pin.files, table_access(self.endpoint), Bounds(1, 128), target_bytes=2**20
-        )
-        return ask(self.declare(**arguments), context, _SECONDS).result(_SECONDS)
+        context = InferenceContext(pin.pinned, pin.files, table_access(self.endpoint), 128, target_bytes=2**20)
+        return ask(self.declare(**arguments), context, _SECONDS).result(_SECONDS)[0]
 
     def test_a_declared_source_comes_back_from_json_where_there_is_no_table(self) -> None:
         from airflow_abs.tables.declared import read_declared

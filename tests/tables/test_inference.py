@@ -29,7 +29,8 @@ from airflow_abs.tables.inference import SourceInference
 from airflow_abs.tables.source import InferenceContext, Inferred
 
 MIB = 2**20
-KIND = "tests.tables.test_inference.AskedTable"
+HERE = "tests.tables.test_inference"
+KIND = f"{HERE}.AskedTable"
 FILES = tuple(SourceFile(f"/shelf/{number}.parquet", 40 * MIB) for number in range(8))
 UNSIZED = tuple(replace(file, bytes=0) for file in FILES)
 OPTIONS = JobSettings(target_bytes=80 * MIB, inference_timeout=20.0)
@@ -68,6 +69,21 @@ class AskedTable:
         return Inferred(context.files)
 
 
+class CountedTable(AskedTable):
+    """Says into how many subtasks it should be read, too."""
+
+    async def infer_parallelism(self, context: InferenceContext) -> Any:
+        asked.append((current_thread().name, context))
+        return {"half": 3, "all": 0, "many": 90, "odd": 2.5}[self.answers]
+
+
+@dataclass(frozen=True)
+class SilentTable:
+    """Knows no more than plan."""
+
+    answers: str
+
+
 @pytest.fixture(autouse=True)
 def _release() -> Iterator[None]:
     asked.clear()
@@ -77,12 +93,20 @@ def _release() -> Iterator[None]:
 
 
 def decide(
-    folder: Path, answers: str, files: tuple[SourceFile, ...] = FILES, declared: tuple[str, ...] = (KIND,), **more: Any
+    folder: Path,
+    answers: str,
+    files: tuple[SourceFile, ...] = FILES,
+    declared: tuple[str, ...] = (KIND,),
+    kind: str = "AskedTable",
+    **more: Any,
 ) -> RegionDecision:
     run = JobFolder(folder, "dag", "monday", "job")
-    table = PinnedTable("shelf", "version 7", "parquet", "{}", 8, 8, 8, 8, declared={"kind": KIND, "answers": answers})
+    table = PinnedTable(
+        "shelf", "version 7", "parquet", "{}", 8, 8, 8, 8, declared={"kind": f"{HERE}.{kind}", "answers": answers}
+    )
     source = PlannedSource("sold.source", "s0", None, "{}", table=table)
-    region = PlannedRegion("sold", ("sold",), (source,), (), (), (), None, 128, None)
+    fixed = more.pop("parallelism", None)
+    region = PlannedRegion("sold", ("sold",), (source,), (), (), (), fixed, 128, None)
     usual: Mapping[str, UsualBytes] = more.pop("usual", {})
     plan = JobPlan("plan-1", (region,), replace(OPTIONS, **more), None, "4.2.0", usual=usual, data_interval=MONDAY)
     write_pinned_files(run, "sold", "sold", files)
@@ -102,7 +126,7 @@ def test_a_table_is_asked_aside_with_all_that_is_known(tmp_path: Path) -> None:
     )  # fmt: skip
     (thread, context), = asked  # fmt: skip
     assert thread == "infer shelf"
-    assert (str(context.bounds), context.target_bytes, context.slots) == ("parallelism 1 to 128", 80 * MIB, None)
+    assert (context.upper_bound, context.target_bytes, context.slots) == (128, 80 * MIB, None)
     assert (context.data_interval, context.pinned.version) == (("2026-01-01", "2026-01-02"), "version 7")
 
 
@@ -114,6 +138,51 @@ def test_what_it_leaves_out_is_not_read_and_the_reason_says_so(tmp_path: Path) -
     )
     stored = read_decision(JobFolder(tmp_path, "dag", "monday", "job"), "sold")
     assert [file.path for file in stored.files["sold.source"]] == [file.path for file in FILES[:4]]
+
+
+def count(folder: Path, answers: str, **more: Any) -> RegionDecision:
+    return decide(folder, answers, kind="CountedTable", declared=(f"{HERE}.CountedTable",), **more)
+
+
+def test_a_number_of_its_own_counts_besides_the_files_that_are_left(tmp_path: Path) -> None:
+    found = count(tmp_path, "half", slots=2, default_source_parallelism=2)
+    assert found.parallelism == 3  # neither the default of sources binds it, nor are slots filled
+    assert found.reason == (
+        "160.0 MiB in 4 splits at a target of 80.0 MiB; "
+        "sold.source: 4 of 8 files left by dates.d, it asks for 3 subtasks -> 3 subtasks"
+    )
+    (_, first), (_, second) = asked
+    assert (first.upper_bound, len(first.files), len(second.files)) == (2, 8, 4)
+    stored = read_decision(JobFolder(tmp_path, "dag", "monday", "job"), "sold")
+    assert [each.parallelism for each in stored.as_listed()] == [3]
+
+
+def test_a_number_of_its_own_ends_at_the_files_and_stands_where_no_size_is_known(tmp_path: Path) -> None:
+    found = count(tmp_path, "many", files=UNSIZED)
+    assert (found.parallelism, found.reason) == (
+        8,
+        "8 splits of unknown size at a target of 80.0 MiB; sold.source: it asks for 90 subtasks -> 8 subtasks; number "
+        "of splits 8 lowers 90 to 8",
+    )
+
+
+def test_no_number_leaves_it_to_the_bytes(tmp_path: Path) -> None:
+    assert count(tmp_path, "all").reason == "320.0 MiB in 8 splits at a target of 80.0 MiB -> 4 subtasks"
+
+
+def test_nobody_asks_for_a_number_that_the_author_has_set(tmp_path: Path) -> None:
+    found = count(tmp_path, "half", parallelism=2)
+    assert (found.rule, found.parallelism, len(asked)) == ("fixed", 2, 1)
+
+
+def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"CountedTable' told 2.5; expected an integer, of 0 or less where"):
+        count(tmp_path, "odd")
+
+
+def test_a_table_that_knows_no_more_than_plan_is_not_asked(tmp_path: Path) -> None:
+    found = decide(tmp_path, "", kind="SilentTable", declared=(f"{HERE}.SilentTable",))
+    assert found.reason == "320.0 MiB in 8 splits at a target of 80.0 MiB -> 4 subtasks"
 
 
 def test_sizes_that_it_tells_count(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ class SourceInput:
     `partitions_read`, of a source of which some are left out, are how many of its partitions these splits are, of how
     many. `note` is for the reason: what else was left out, and by what, or why the source itself did not say.
     `size_from` says what the bytes rest on: of a `default`, nobody knows them, and they only say that splits are alike.
+    `parallelism` is the number of subtasks that the source itself has inferred, None where its bytes are to say it.
     """
 
     name: str
@@ -101,9 +102,12 @@ class SourceInput:
     partitions_read: tuple[int, int] | None = None
     note: str | None = None
     size_from: SizeFrom = "source"
+    parallelism: int | None = None
 
     def __post_init__(self) -> None:
         check_sizes(f"source {self.name!r}", self.split_bytes)
+        if self.parallelism is not None:
+            check_int(f"source {self.name!r}: parallelism", self.parallelism, at_least=1)
 
     @property
     def bytes(self) -> int:
@@ -261,6 +265,11 @@ class RegionInputs:
         return any(not entry.is_broadcast for entry in self.blocking)
 
     @property
+    def inferred(self) -> int | None:
+        """The largest number of subtasks that a source has inferred itself; None if none has."""
+        return max((each.parallelism for each in self.sources if each.parallelism is not None), default=None)
+
+    @property
     def broadcast_bytes(self) -> int:
         """Bytes that every subtask reads on top of its own."""
         return sum(sum(row[0] for row in entry.bytes_by_partition) for entry in self.blocking if entry.is_broadcast)
@@ -290,16 +299,18 @@ def list_bounds(
     """All that bounds the number which the bytes ask for, in the order in which it applies: the last one wins.
 
     `subpartitions` are those that are cut into ranges; beside them, `hot_parts` subtasks read the hot ones. The default
-    of sources binds what is a source alone; beside other inputs, sources only ask for a minimum.
+    of sources binds what is a source alone; beside other inputs, sources only ask for a minimum. A source that has
+    inferred a number may exceed the default.
     """
-    of_sources = options.default_source_parallelism if inputs.sources and not inputs.is_divided else None
+    is_source = bool(inputs.sources) and not inputs.is_divided
+    of_sources = options.default_source_parallelism if is_source and inputs.inferred is None else None
     upper = [
         (MAX_PARALLELISM, options.max_parallelism),
         *([("default_source_parallelism", of_sources)] if of_sources is not None else []),
         *((name, most + hot_parts) for name, most in _most_useful(inputs, subpartitions)),
     ]
     lower = options.min_parallelism
-    if options.strategy == "power_of_two" and of_sources is None:
+    if options.strategy == "power_of_two" and of_sources is None and (inputs.inferred is None or not is_source):
         lower, upper = power_of_two_from(lower), [(name, power_of_two_up_to(most)) for name, most in upper]
     return [NamedBound("min_parallelism", lower, lower=True), *(NamedBound(name, most) for name, most in upper)]
 

@@ -90,12 +90,14 @@ def _balanced(
         asked, asked_clamps = max(answers, key=itemgetter(0))
         clamps += asked_clamps
         decided = apply_bound("sources", decided, asked, clamps, lower=True) if inputs.is_divided else asked
+    inferred = inputs.inferred
     if options.most_waves is not None and options.slots is not None:
-        enough = max(options.most_waves * options.slots, hot_parts + _fewest_of_most_bytes(inputs, sizes))
+        least = max(inferred or 1, hot_parts + _fewest_of_most_bytes(inputs, sizes))
+        enough = max(options.most_waves * options.slots, least)
         decided = apply_bound(WAVES, decided, enough, clamps, lower=False)
     bounds = list_bounds(inputs, options, len(sizes), hot_parts)
     decided = _apply_bounds(decided, bounds, clamps)
-    if options.slots is not None:
+    if options.slots is not None and (inferred is None or inputs.is_divided):  # else the source knows best
         # Beyond this number, or an upper bound, some subtasks would read nothing at all.
         with_bytes = [count_filled(sizes) + hot_parts] if sizes else []
         most = min([*with_bytes, *(bound.subtasks for bound in bounds if not bound.lower)])
@@ -149,13 +151,13 @@ def _fill_slots(decided: int, slots: int, most: int, clamps: list[Clamp]) -> int
 
 
 def _asked_by_source(source: SourceInput, options: RegionOptions, target_bytes: int) -> tuple[int, list[Clamp]]:
-    """Subtasks that one source asks for, and what bounded them. One of which nobody knows the size asks for as many as
-    a source may have (FLIP-379's last resort)."""
+    """Subtasks that one source asks for, and what bounded them: those that it has inferred itself (FLIP-379), else
+    those that its bytes need. One of which nobody knows the size asks for as many as a source may have."""
     clamps: list[Clamp] = []
-    asked = max(1, divide_up(source.bytes, target_bytes))
-    if source.size_from == "default":
+    asked = source.parallelism or max(1, divide_up(source.bytes, target_bytes))
+    if source.parallelism is None and source.size_from == "default":
         asked = options.source_bound
-    if options.default_source_parallelism is not None:
+    if source.parallelism is None and options.default_source_parallelism is not None:
         bound = options.default_source_parallelism
         asked = apply_bound("default_source_parallelism", asked, bound, clamps, lower=False)
     asked = apply_bound("number of splits", asked, max(1, len(source.split_bytes)), clamps, lower=False)
@@ -176,7 +178,7 @@ def _power_of_two(inputs: RegionInputs, sizes: Sequence[int], options: RegionOpt
         decided = apply_bound("sources", decided, power_of_two_from(least), clamps, lower=True)
     else:
         decided = max(asked.values(), default=1)
-        if asked and options.default_source_parallelism is not None:
+        if asked and inputs.inferred is None and options.default_source_parallelism is not None:
             reason += f", default_source_parallelism {options.default_source_parallelism}"
     decided = _apply_bounds(decided, list_bounds(inputs, options, len(sizes)), clamps)
     return RegionParallelism("power_of_two", decided, reason, tuple(clamps))
@@ -184,6 +186,8 @@ def _power_of_two(inputs: RegionInputs, sizes: Sequence[int], options: RegionOpt
 
 def _asked_by_rule(source: SourceInput, options: RegionOptions, target_bytes: int) -> int:
     """Of 1.15: a default is the number of a source, whatever it holds; else its bytes ask as those of inputs."""
+    if source.parallelism is not None:
+        return source.parallelism
     if options.default_source_parallelism is not None or source.size_from == "default":
         return options.source_bound
     return max(1, round_to_power_of_two(divide_up(source.bytes, target_bytes)))

@@ -79,6 +79,7 @@ def decide_and_store(
         partitions_read={name: each.partitions_read for name, each in listed.items() if each.partitions_read},
         notes={name: each.note for name, each in listed.items() if each.note},
         guessed={name: each.size_from for name, each in listed.items() if each.size_from != "source"},
+        inferred={name: each.parallelism for name, each in listed.items() if each.parallelism is not None},
         pruning={name: each.values for name, each in listed.items() if each.values},
         measured_attempts={
             name: attempts_read(records.manifests(name, decision=decisions[name]))

@@ -38,8 +38,9 @@ class StoredDecision:
     the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
     seconds; None if nobody knows. `partitions_read` are, by source of which some were left out, how many of how many;
     `notes` are what the reason says of a source besides. `guessed` says of sources that did not tell their sizes who
-    did. `pruning` are, by source and column, the values that rows must have, as ranges: only files that may hold such
-    are among the `files`; `measured_attempts` are those, by producer region, of which the values were read.
+    did; `inferred` are the numbers of subtasks that sources asked for themselves. `pruning` are, by source and column,
+    the values that rows must have, as ranges: only files that may hold such are among the `files`; `measured_attempts`
+    are those, by producer region, of which the values were read.
     """
 
     plan: str
@@ -54,6 +55,7 @@ class StoredDecision:
     partitions_read: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     guessed: Mapping[str, SizeFrom] = field(default_factory=dict)
+    inferred: Mapping[str, int] = field(default_factory=dict)
     pruning: Mapping[str, Mapping[str, Sequence[tuple[int | str, int | str]]]] = field(default_factory=dict)
     measured_attempts: Mapping[str, Sequence[AttemptsRead]] = field(default_factory=dict)
 
@@ -108,6 +110,7 @@ class StoredDecision:
             **{name: {key: list(of) for key, of in found.items()} for name, found in rare if found},
             **({"notes": dict(self.notes)} if self.notes else {}),
             **({"guessed": dict(self.guessed)} if self.guessed else {}),
+            **({"inferred": dict(self.inferred)} if self.inferred else {}),
             **({"pruning": msgspec.to_builtins(self.pruning)} if self.pruning else {}),
             **({"measured_attempts": msgspec.to_builtins(self.measured_attempts)} if self.measured_attempts else {}),
         }
@@ -123,9 +126,14 @@ class StoredDecision:
 
     def as_listed(self) -> list[SourceInput]:
         """The files of its sources."""
-        of, notes, guessed = self.partitions_read, self.notes, self.guessed
         return [
-            ListedSource(listed, of.get(name), notes.get(name), guessed.get(name, "source")).as_input(name)
+            ListedSource(
+                listed,
+                self.partitions_read.get(name),
+                self.notes.get(name),
+                self.guessed.get(name, "source"),
+                parallelism=self.inferred.get(name),
+            ).as_input(name)
             for name, listed in self.files.items()
         ]
 
@@ -172,6 +180,7 @@ class StoredDecision:
             partitions_read=fields.partitions_read,
             notes=fields.notes,
             guessed=fields.guessed,
+            inferred=fields.inferred,
             pruning=fields.pruning,
             measured_attempts=fields.measured_attempts,
         )
@@ -200,6 +209,7 @@ class _Fields:
     versions: dict[str, list[str]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     guessed: dict[str, SizeFrom] = field(default_factory=dict)
+    inferred: dict[str, Subtasks] = field(default_factory=dict)
     pruning: dict[str, dict[str, list[tuple[int | str, int | str]]]] = field(default_factory=dict)
     measured_attempts: dict[str, tuple[AttemptsRead, ...]] = field(default_factory=dict)
 

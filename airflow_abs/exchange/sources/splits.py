@@ -43,19 +43,20 @@ def list_splits(files: Files, open_path: Callable[[str], ExchangePath]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class ListedSource:
-    """What is read of a source on the day; of a source in partition folders, of how many of how many. `note` and
-    `size_from` as in `SourceInput`. `values` are those that rows must have, by column, as ranges."""
+    """What is read of a source on the day; of a source in partition folders, of how many of how many. `note`,
+    `size_from` and `parallelism` as in `SourceInput`. `values` are those that rows must have, by column, as ranges."""
 
     files: Sequence[SourceFile]
     partitions_read: tuple[int, int] | None = None
     note: str | None = None
     size_from: SizeFrom = "source"
     values: Mapping[str, Sequence[tuple[int | str, int | str]]] = field(default_factory=dict)
+    parallelism: int | None = None
 
     def as_input(self, name: str) -> SourceInput:
         """What a decision needs of it."""
         sizes = [file.bytes for file in self.files]
-        return SourceInput(name, sizes, self.partitions_read, self.note, self.size_from)
+        return SourceInput(name, sizes, self.partitions_read, self.note, self.size_from, self.parallelism)
 
 
 def list_source(files: Files, left_out: Collection[str], open_path: Callable[[str], ExchangePath]) -> ListedSource:

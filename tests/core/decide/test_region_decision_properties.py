@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
+from airflow_abs.core.decide.region_parallelism import WAVES
 from airflow_abs.core.graph.partitioning import Partitioning
 
 SIZE = st.one_of(st.just(0), st.integers(0, 100), st.integers(0, 10**6))
@@ -26,7 +27,11 @@ def regions(draw: st.DrawFn) -> tuple[list[BlockingInput], list[SourceInput], Re
     inputs += [BlockingInput(f"f{k}", Partitioning.RESCALE, draw(files)) for k in range(draw(st.integers(0, 2)))]
     if draw(st.booleans()):
         inputs.append(BlockingInput("all", Partitioning.BROADCAST, [[draw(SIZE)]]))
-    sources = [SourceInput(f"s{k}", draw(st.lists(SIZE, max_size=9))) for k in range(draw(st.integers(0, 2)))]
+    told = st.none() | st.integers(1, 50)
+    sources = [
+        SourceInput(f"s{k}", draw(st.lists(SIZE, max_size=9)), parallelism=draw(told))
+        for k in range(draw(st.integers(0, 2)))
+    ]
     lower = draw(st.integers(1, 6))
     options = RegionOptions(
         target_bytes=draw(st.integers(1, 10**6)),
@@ -35,6 +40,8 @@ def regions(draw: st.DrawFn) -> tuple[list[BlockingInput], list[SourceInput], Re
         max_parallelism=draw(st.integers(2 * lower, 40)),
         default_source_parallelism=draw(st.none() | st.integers(1, 9)),
         slots=draw(st.none() | st.integers(1, 9)),
+        most_waves=draw(st.none() | st.integers(1, 3)),
+        max_broadcast_ratio=draw(st.none() | st.sampled_from((0, 0.25, 0.9))),
     )
     return inputs, sources, options
 
@@ -81,8 +88,12 @@ def test_the_number_keeps_the_bounds_or_says_which_other_one_forced_it(
     inputs, sources, options = region
     decision = decide(region)
     assert decision.parallelism <= options.max_parallelism
-    if options.default_source_parallelism and sources and all(entry.is_broadcast for entry in inputs):
+    is_source = bool(sources) and all(entry.is_broadcast for entry in inputs)
+    told = [min(each.parallelism, max(1, len(each.split_bytes))) for each in sources if each.parallelism]
+    if options.default_source_parallelism and is_source and not told:
         assert decision.parallelism <= options.default_source_parallelism
+    if told and decision.parallelism < max(told):
+        assert any(clamp.used < clamp.decided for clamp in decision.clamps)
     if decision.parallelism < options.min_parallelism:
         assert decision.clamps[-1].name in (
             "default_source_parallelism",
@@ -91,7 +102,7 @@ def test_the_number_keeps_the_bounds_or_says_which_other_one_forced_it(
             "number of files",
         )
     for clamp in decision.clamps:
-        assert clamp.name in decision.reason
+        assert (clamp.name if clamp.name != WAVES else "more waves") in decision.reason
 
 
 @given(regions())
