@@ -15,7 +15,7 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from airflow_abs.core.decide.sources import size_splits
+from airflow_abs.core.decide.sources import inferred_number, size_splits
 from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.pruning.pruning import Decisions
 from airflow_abs.exchange.records.deciding import list_sources
@@ -141,13 +141,15 @@ def _describe(error: Exception, timeout: float) -> str:
 
 
 def _number(table: PinnedTable, told: Any) -> int | None:
-    """The number of subtasks of an answer; 0 or less is none (as in Flink)."""
-    if told is not None and (isinstance(told, bool) or not isinstance(told, int)):
+    """The number of subtasks of an answer."""
+    if told is None:
+        return None
+    if isinstance(told, bool) or not isinstance(told, int):
         raise TableError(
             f"table {table.table}: infer_parallelism() of its kind {table.declared['kind']!r} told {told!r}; expected "
             "an integer, of 0 or less where it leaves the number to the bytes. Correct the kind, and clear this task"
         )
-    return told if told and told > 0 else None
+    return inferred_number(told)
 
 
 def _among(table: PinnedTable, fixed: Sequence[SourceFile], told: Sequence[SourceFile]) -> list[SourceFile]:

@@ -31,6 +31,11 @@ def size_splits(told: Sequence[int], usual: UsualBytes | None) -> tuple[list[int
     return [share] * len(told), "history", f"{format_bytes(usual.median)} is the median of {days}"
 
 
+def inferred_number(told: int) -> int | None:
+    """The number of subtasks that a source has inferred; 0 or less leaves it to its bytes, as in Flink."""
+    return told if told > 0 else None
+
+
 def assign_splits(splits: Mapping[str, Sequence[int]], loads: Sequence[int]) -> list[dict[str, tuple[int, ...]]]:
     """Deal out splits so that subtasks end with about equal bytes: largest first, each to the least loaded subtask.
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from airflow_abs.core.decide.file_ranges import locate_files
 from airflow_abs.core.decide.hot_subpartitions import compute_hot_threshold, compute_median, compute_part_bytes
 from airflow_abs.core.decide.parallelism import (
     round_to_power_of_two,
@@ -13,40 +14,42 @@ from airflow_abs.core.decide.parallelism import (
 from airflow_abs.core.decide.ranges import split_by_count
 from airflow_abs.core.decide.region_decision import RegionDecision, decide_region
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionInputs, RegionOptions, SourceInput
+from airflow_abs.core.decide.sources import inferred_number
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.join_types import JoinType, splittable_sides
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.records.plan import bind_options
-from flink_shapes.notation import Given, inclusive, pick
+from flink_shapes.notation import Given, inclusive, number_or_none, pick
 
 PRODUCERS = 8  # of a join's sides where a case does not say how many subtasks wrote them
 
 
 def parallelism(version: str | None, given: Given) -> dict[str, Any]:
-    if set(given) == {"parallelism"}:
-        return {"normalised": round_to_power_of_two(given["parallelism"])}
-    if "configured_min_parallelism" in given:
-        return _power_of_two(given)
-    if "edges_to_same_result" in given:
-        row = [given["bytes_per_subpartition"]] * given["derived_subpartitions"]
-        edges = [_hash(str(edge), [row]) for edge in range(given["edges_to_same_result"])]
-        return {"parallelism": _decide(given, edges).parallelism}
-    inputs = [_spread(str(index), entry) for index, entry in enumerate(given["inputs"])]
-    return {"parallelism": _decide(given, inputs).parallelism}
+    match given:
+        case {"parallelism.default": _}:
+            return {"max_parallelism": _settings(given).max_parallelism}
+        case {"parallelism": number}:
+            return {"normalised": round_to_power_of_two(number)}
+        case {"configured_min_parallelism": _}:
+            return _power_of_two(given)
+        case {"pattern": "pointwise"}:
+            row = [given["bytes_per_subpartition"]] * given["derived_subpartitions_per_partition"]
+            inputs = [BlockingInput("input", Partitioning.RESCALE, [row] * given["source_parallelism"])]
+        case {"edges_to_same_result": edges}:
+            row = [given["bytes_per_subpartition"]] * given["derived_subpartitions"]
+            inputs = [_hash(str(edge), [row]) for edge in range(edges)]
+        case _:
+            inputs = [_spread(str(index), entry) for index, entry in enumerate(given["inputs"])]
+    return {"parallelism": decide_region("vertex", inputs, [], _options(given, inputs)).parallelism}
 
 
 def _power_of_two(given: Given) -> dict[str, Any]:
-    settings = JobSettings(
-        strategy="power_of_two",
-        target_bytes=given["data_volume_per_task"],
-        min_parallelism=given["configured_min_parallelism"],
-        max_parallelism=given["configured_max_parallelism"],
-    )
-    options = bind(settings, JobVertex("vertex"))
-    hashed = {"broadcast": False, "bytes": given["non_broadcast_bytes"], "partitions": 1}
+    hashed = _hash("hashed", [[0]])  # only how many subpartitions it has is not known yet
+    options = _options(given, [hashed], strategy="power_of_two")
+    spread = {"broadcast": False, "partitions": 1, "subpartitions": options.max_parallelism}
     inputs = [
-        _spread("hashed", hashed | {"subpartitions": options.max_parallelism}),
+        _spread("hashed", spread | {"bytes": given["non_broadcast_bytes"]}),
         _spread("broadcast", {"broadcast": True, "bytes": given["broadcast_bytes"]}),
     ]
     decision = decide_region("vertex", inputs, [], options)
@@ -55,28 +58,62 @@ def _power_of_two(given: Given) -> dict[str, Any]:
     return {"parallelism": decision.parallelism, "before_normalising": before}
 
 
-def bind(settings: JobSettings, vertex: JobVertex) -> RegionOptions:
-    """The options of a job as they bind one vertex that reads another by key, as a plan binds them."""
-    producer = JobVertex("producer", has_source=True)
-    edge = JobEdge("producer", vertex.name, "hashed", Partitioning.HASH, ("key",))
-    region = build_job_graph([producer, vertex], [edge], settings.max_parallelism, equal_ranges=True).region_of(
-        vertex.name
-    )
-    return bind_options(settings, settings.slots, region)
+_SETTINGS = {
+    "target_bytes": ("data_volume_per_task",),
+    "min_parallelism": ("min_parallelism", "configured_min_parallelism", "global_min_parallelism"),
+    "max_parallelism": (
+        "max_parallelism",
+        "configured_max_parallelism",
+        "global_max_parallelism",
+        "max-parallelism",
+        "execution.batch.adaptive.auto-parallelism.max-parallelism",
+    ),
+    "parallelism": ("parallelism.default",),
+    "default_source_parallelism": ("default_source_parallelism", "default-source-parallelism"),
+}
+
+
+def _settings(given: Given, **others: Any) -> JobSettings:
+    """What somebody who writes a job would set."""
+    found = {name: number_or_none(pick(given, *names)) for name, names in _SETTINGS.items()}
+    return JobSettings(**found, **others)
+
+
+def _options(
+    given: Given, inputs: Sequence[BlockingInput], *, has_source: bool = False, **others: Any
+) -> RegionOptions:
+    """The settings of a job as a plan binds them to one vertex of its graph."""
+    settings = _settings(given, **others)
+    producers = [JobVertex(f"producer of {entry.name}", has_source=True) for entry in inputs]
+    edges = [JobEdge(f"producer of {each.name}", "vertex", each.name, each.partitioning, ("key",)) for each in inputs]
+    fixed = number_or_none(pick(given, "vertex_initial_parallelism", "vertex_parallelism", default=-1))
+    vertex = JobVertex("vertex", fixed, given.get("vertex_max_parallelism"), has_source=has_source)
+    even = settings.strategy == "power_of_two"
+    graph = build_job_graph([*producers, vertex], edges, settings.max_parallelism, equal_ranges=even)
+    return bind_options(settings, settings.slots, graph.region_of("vertex"))
+
+
+SPLITS = 1000  # more than any case asks for
 
 
 def source_inference(version: str | None, given: Given) -> dict[str, Any]:
-    """A source that infers n is one with n splits, each as large as the target."""
-    target = given.get("data_volume_per_task", 1000)
-    source = SourceInput("source", [target] * pick(given, "merged_inferred", "inferred"))
+    """A source of which nobody knows the size, and which may infer a number."""
+    told = inferred_number(pick(given, "merged_inferred", "inferred", default=-1))
+    source = SourceInput("source", [1] * SPLITS, size_from="default", parallelism=told)
     inputs = (
         [_hash("other", given["all_to_all_bytes_by_partition"])] if "all_to_all_bytes_by_partition" in given else []
     )
-    options = RegionOptions(
-        target, min_parallelism=given.get("global_min_parallelism", 1), max_parallelism=given["vertex_max_parallelism"]
-    )
+    generation = {"strategy": "power_of_two"} if version == "1.15-1.18" else {}
+    options = _options(given, inputs, has_source=True, **generation)
     decision = decide_region("vertex", inputs, [source], options)
-    return {"parallelism": decision.parallelism, "subpartition_ranges": _ranges(decision)}
+    return {
+        "parallelism": decision.parallelism,
+        "source_parallelism": decision.parallelism,
+        "source_parallelism_before_vertex_cap": decision.parallelism,
+        "source_parallelism_upper_bound": options.source_bound,
+        "max_parallelism": options.max_parallelism,
+        "subpartition_ranges": _ranges(decision),
+    }
 
 
 def ranges_all_to_all(version: str | None, given: Given) -> dict[str, Any]:
@@ -96,11 +133,16 @@ def ranges_by_bytes(version: str | None, given: Given) -> dict[str, Any]:
     inputs = [_measured(str(index), entry) for index, entry in enumerate(given["inputs"])]
     # What a vertex infers for its sources is its own minimum.
     inferred = given.get("vertex_min_parallelism")
-    sources = [SourceInput("source", [given["data_volume_per_task"]] * inferred)] if inferred else []
-    decision = _decide(given, inputs, sources)
+    sources = [SourceInput("source", [0] * SPLITS, parallelism=inferred)] if inferred else []
+    decision = decide_region("vertex", inputs, sources, _options(given, inputs, has_source=bool(sources)))
     consumed = []
     for entry in inputs:
         partitions = [0, len(entry.bytes_by_partition) - 1]
+        if entry.is_rescale:
+            counts = list(map(len, entry.bytes_by_partition))
+            found = [locate_files(counts, subtask.files[entry.name]) for subtask in decision.subtasks]
+            consumed.append([[[[at, at], inclusive(span)] for at, span in each.items()] for each in found])
+            continue
         spans = [[0, 0]] * decision.parallelism if entry.is_broadcast else _ranges(decision)
         consumed.append([[[partitions, span]] for span in spans])
     return {"parallelism": decision.parallelism, "consumed": consumed}
@@ -141,15 +183,6 @@ def _target_size(given: Given, entries: Sequence[Given]) -> dict[str, Any]:
     return {"target_size": compute_part_bytes(sizes, threshold, given["data_volume_per_task"])}
 
 
-def _decide(given: Given, inputs: Sequence[BlockingInput], sources: Sequence[SourceInput] = ()) -> RegionDecision:
-    options = RegionOptions(
-        given["data_volume_per_task"],
-        min_parallelism=given["min_parallelism"],
-        max_parallelism=given["max_parallelism"],
-    )
-    return decide_region("vertex", inputs, sources, options)
-
-
 def _ranges(decision: RegionDecision) -> list[list[int]]:
     return [inclusive(subtask.subpartitions) for subtask in decision.subtasks if subtask.subpartitions]
 
@@ -159,8 +192,8 @@ def _hash(name: str, rows: Sequence[Sequence[int]]) -> BlockingInput:
 
 
 def _measured(name: str, entry: Given) -> BlockingInput:
-    kind = Partitioning.BROADCAST if entry["broadcast"] else Partitioning.HASH
-    return BlockingInput(name, kind, entry["bytes_by_partition"])
+    kind = Partitioning.RESCALE if entry.get("pattern") == "pointwise" else Partitioning.HASH
+    return BlockingInput(name, Partitioning.BROADCAST if entry["broadcast"] else kind, entry["bytes_by_partition"])
 
 
 def _spread(name: str, entry: Given) -> BlockingInput:
