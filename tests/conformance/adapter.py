@@ -31,7 +31,7 @@ class Topic(NamedTuple):
 
 TOPICS: dict[str, Topic] = {
     "adaptive_states": Topic(streaming.adaptive_states, "streaming.states"),
-    "parallelism": Topic(decisions.parallelism, "decide.parallelism"),
+    "parallelism": Topic(decisions.parallelism, "decide.region_parallelism"),
     "source_inference": Topic(decisions.source_inference, "decide.region_parallelism"),
     "pointwise": Topic(rescale.pointwise, "decide.file_ranges"),
     "ranges_all_to_all": Topic(decisions.ranges_all_to_all, "decide.ranges"),
