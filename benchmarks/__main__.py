@@ -34,6 +34,7 @@ BENCHMARKS = {
     "imports": "benchmarks.imports",
     "many_files": "benchmarks.many_files",
     "plan": "benchmarks.planning",
+    "postgres_landing": "benchmarks.postgres_landing",
     "row_order": "benchmarks.row_order",
     "simulate": "benchmarks.simulate",
     "skew": "benchmarks.skew",
