@@ -21,8 +21,10 @@ SECTION = "adaptive_spark"
 """Of Airflow's configuration."""
 
 Durability = Literal["auto", "always"]
-Unsplittable = Literal["whole", "refuse"]
 """Which edges are written: those for which it pays, or all."""
+
+Unsplittable = Literal["whole", "refuse"]
+"""What becomes of a vertex that cannot run in parts: one subtask, or an error."""
 
 _MAX_PARALLELISM = 128
 _TARGET_BYTES = 128 * 2**20

@@ -44,13 +44,20 @@ def test_no_more_slots_are_used_than_are_wanted() -> None:
 
 
 def test_without_a_number_that_is_wanted_it_takes_all() -> None:
-    # 1.5 x 2 = 3 -> 4, and never below 128: more than that are not used, and nobody waits for them
+    # 1.5 x 2 = 3 -> 4, and never below 128: nobody waits for more than that
     wanted = SlotsWanted.of(None, 2)
-    assert wanted == SlotsWanted(128, 2)
+    assert wanted == SlotsWanted(128, 2, takes_all=True)
     assert [wanted.judge(slots) for slots in (1, 2, 128)] == [
         Resources.INSUFFICIENT,
         Resources.SUFFICIENT,
         Resources.DESIRED,
+    ]
+    assert [wanted.parallelism(slots) for slots in (1, 2, 128, 500)] == [None, 2, 128, 500]
+    # 500 are not all that it wants: an executor more or less is a change like any other, which has to last
+    assert [wanted.judge_change(500, slots, 4) for slots in (499, 502, 504)] == [
+        Resources.SUFFICIENT,
+        Resources.INSUFFICIENT,
+        Resources.SUFFICIENT,
     ]
     assert SlotsWanted.of(3, 2) == SlotsWanted(3, 2)
     # 1.5 x 100 = 150 -> 256; never above 32768
