@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
+from threading import Event, Thread
 from typing import Any
 
 from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
@@ -272,6 +273,31 @@ def _meanwhile(check: Callable[[], None]) -> Iterator[None]:
             checked.result()
 
 
+_TELL_AFTER = 30.0
+
+
+@contextmanager
+def _told_while_waiting(seconds: float) -> Iterator[None]:
+    """Warn again and again while Spark does not run one small task: nobody waits in silence."""
+    over, started = Event(), time.monotonic()
+
+    def tell() -> None:
+        while not over.wait(seconds):
+            log.warning(
+                "waiting for resources: in %.0f s Spark has not run the one small task that writes to the exchange; "
+                "other operations have all cores, or the cluster has no executor. Look at it in Spark's UI",
+                time.monotonic() - started,
+            )
+
+    teller = Thread(target=tell, name="waiting", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
 def check_shared(session: Any, folder: JobFolder) -> None:
     """Spark writes to the exchange, and Airflow sees what Spark wrote.
 
@@ -282,7 +308,8 @@ def check_shared(session: Any, folder: JobFolder) -> None:
 
     probe = folder.path / "probe"
     try:
-        session.range(1).coalesce(1).write.mode("overwrite").parquet(uri_for_spark(probe))
+        with _told_while_waiting(_TELL_AFTER):
+            session.range(1).coalesce(1).write.mode("overwrite").parquet(uri_for_spark(probe))
     except PySparkException as error:
         raise ExchangeUnreachableError(
             f"the Spark server cannot write to the exchange at {uri_for_spark(folder.path)}: {error}; "

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import uuid
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from upath import UPath
@@ -12,6 +14,7 @@ from upath import UPath
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.whole_files import check_writable
+from airflow_abs.spark import planning
 from airflow_abs.spark.connect.capacity import read_capacity, splits_of_range
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -43,6 +46,30 @@ def test_an_exchange_that_spark_cannot_write_is_named(session: Any) -> None:
     said = str(caught.value)
     assert said.startswith("the Spark server cannot write to the exchange at memory://exchange/dag/run/job: ")
     assert said.endswith("expected a path that Airflow and Spark both reach and may write to")
+
+
+def test_a_cluster_that_runs_nothing_is_told_of_while_plan_waits(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "_TELL_AFTER", 0.01)
+    told = threading.Event()
+
+    class Listening(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.set()
+
+    session = Mock()  # its write ends when somebody has been told that it does not
+    write = session.range.return_value.coalesce.return_value.write.mode.return_value.parquet
+    write.side_effect = lambda path: told.wait(60)
+    handler = Listening()
+    planning.log.addHandler(handler)
+    try:
+        with pytest.raises(ExchangeUnreachableError, match="Airflow does not see it"):
+            check_shared(session, folder(tmp_path))
+    finally:
+        planning.log.removeHandler(handler)
+    assert told.is_set()
+    assert "Spark has not run the one small task" in caplog.records[0].getMessage()
 
 
 def test_the_slots_of_a_local_server_are_its_cores(session: Any) -> None:
