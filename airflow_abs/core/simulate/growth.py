@@ -75,8 +75,10 @@ class Growth:
         return self._scenario.options.applied_to(region.options)
 
     def sources(self, region: RecordedRegion) -> list[SourceInput]:
-        """Its files."""
+        """Its files. A number of subtasks that a source has inferred itself is known for these files only."""
         factor, file_bytes = self._factors[region.name], self._scenario.file_bytes
+        if factor == 1 and file_bytes is None:
+            return list(region.sources)
         return [
             SourceInput(each.name, grow_files(each.split_bytes, factor, file_bytes), size_from=each.size_from)
             for each in region.sources

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_abs.core.decide.region_inputs import SourceInput
 from airflow_abs.core.errors import InvalidValueError
-from airflow_abs.core.simulate.growth import grow_files, regrid, respread_files, scale_size, spread_over_producers
+from airflow_abs.core.simulate.growth import (
+    Growth,
+    Scenario,
+    grow_files,
+    regrid,
+    respread_files,
+    scale_size,
+    spread_over_producers,
+)
+from airflow_abs.core.simulate.recorded_job import RecordedJob
+from tests.core.simulated_jobs import make_region
 
 SIZES = st.lists(st.integers(0, 10**6), min_size=1, max_size=40)
 FACTOR = st.floats(0, 20, allow_nan=False)
@@ -38,6 +51,14 @@ def test_more_is_never_less(sizes: list[int], one: float, other: float) -> None:
     assert sum(grow_files(sizes, less)) <= sum(grow_files(sizes, more))
     assert sum(grow_files(sizes, less, 10**6)) <= sum(grow_files(sizes, more, 10**6))
     assert [scale_size(size, less) for size in sizes] <= [scale_size(size, more) for size in sizes]
+
+
+def test_what_a_source_inferred_holds_for_its_files_only() -> None:
+    source = SourceInput("s", [300, 40], parallelism=2)
+    region = replace(make_region("r", files=(1,)), sources=(source,))
+    job = RecordedJob("dag/run/job", (region,))
+    assert Growth(job, Scenario()).sources(region) == [source]
+    assert Growth(job, Scenario(factor=2)).sources(region) == [SourceInput("s", [300, 40, 300, 40])]
 
 
 @given(SIZES)
