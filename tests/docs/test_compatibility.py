@@ -30,13 +30,14 @@ def test_the_tested_cell_is_the_locked_environment() -> None:
 
 def test_what_cannot_be_installed_is_what_the_requirements_refuse() -> None:
     refused = [row[:3] for row in TABLE if row[3].startswith("cannot be installed")]
-    assert refused == [["before 3.3", "any", "any"], ["any", f"other than {LOCKED['pyspark']}", "any"]]
-    assert {"apache-airflow>=3.3", f"pyspark=={LOCKED['pyspark']}"} <= set(PROJECT["dependencies"])
+    assert refused == [["before 3.3", "any", "any"]]
+    assert "apache-airflow>=3.3" in PROJECT["dependencies"]
     assert PROJECT["requires-python"] == ">=3.11"
 
 
-def test_the_packages_named_for_a_host_without_the_whole_of_spark_are_the_requirements_but_one() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text()
-    named = re.findall(r"'([^']+)'", page.split("### Without the whole of Spark")[1].split("```")[1])
-    assert sorted([*named, f"pyspark=={LOCKED['pyspark']}"]) == sorted(PROJECT["dependencies"])
-    assert PROJECT["optional-dependencies"]["embedded"] == [f"pyspark=={LOCKED['pyspark']}"]
+def test_only_an_extra_brings_the_whole_of_spark_and_then_client_and_spark_are_one_release() -> None:
+    spark = [each for each in PROJECT["dependencies"] if each.startswith("pyspark")]
+    assert spark == ["pyspark-client>=4.2,<5"]
+    release = LOCKED["pyspark"]
+    assert PROJECT["optional-dependencies"]["embedded"] == [f"pyspark=={release}", f"pyspark-client=={release}"]
+    assert LOCKED["pyspark-client"] == release

@@ -42,3 +42,16 @@ def prepare_server() -> int:
     archive = make_class_archive()
     print(f"embedded Spark: prepared, {archive.path.stat().st_size / 1e6:.0f} MB in {archive.path}")
     return 0
+
+
+def install_server(release: str | None) -> int:
+    """Put a release of Spark beside Airflow, the client's own if None."""
+    import os
+
+    from airflow_abs.spark.connect.protocol import client_version
+    from airflow_abs.spark.server.whole_spark import install_spark
+
+    release = release or client_version()
+    print(f"embedded Spark: Spark {release}, some 400 MB", flush=True)
+    print(f"embedded Spark: installed in {install_spark(release, os.environ)}")
+    return 0
