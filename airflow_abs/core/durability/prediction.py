@@ -130,7 +130,7 @@ class Prediction:
 
     `output_bytes` are those of all `results`: one for each way in which rows are cut for readers, each with the same
     `output_rows`, of which only earlier runs say how many. `is_untried`: it ran before, and only ever inside an
-    operation with its readers, so that nobody knows what it would write.
+    operation with its readers, so what it would write is not known.
     """
 
     seconds: float
