@@ -24,7 +24,7 @@ Durability = Literal["auto", "always"]
 """Which edges are written: those for which it pays, or all."""
 
 Unsplittable = Literal["whole", "refuse"]
-"""What becomes of a vertex that cannot run in parts: one subtask, or an error."""
+"""For a vertex that cannot run in parts: run it as one subtask, or fail."""
 
 _MAX_PARALLELISM = 128
 _TARGET_BYTES = 128 * 2**20

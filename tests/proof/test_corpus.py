@@ -55,6 +55,7 @@ REMEDIES = (
 )
 """Every refusal says what to write."""
 REFUSED_AS_A_WHOLE = (
+    "takes other rows when they are distributed differently",
     "takes its columns from the data",
     "has no common type",
     "runs an action",
@@ -63,7 +64,6 @@ REFUSED_AS_A_WHOLE = (
     "hand the DataFrame",
     "expected ",
 )
-WRONG_AS_A_WHOLE = {"sql_tablesample": "plain Spark, too, takes other rows each time"}
 
 
 def names(verdicts: list[Verdict], outcome: Outcome) -> set[str]:
@@ -93,7 +93,7 @@ def test_a_transform_for_each_operator_and_each_reason_is_refused_or_gives_plain
 
 def test_what_may_not_run_in_parts_gives_plain_sparks_rows_as_one_subtask(bench: Bench) -> None:
     among = set(SAMPLE.values()) if len(AT) == 1 else {entry.name for entry in read_corpus()}
-    entries = [entry for entry in read_corpus() if entry.name in among - set(WRONG_AS_A_WHOLE) and not entry.safe]
+    entries = [entry for entry in read_corpus() if entry.name in among and not entry.safe]
     verdicts = run_whole(replace(bench, job="whole"), entries)
     assert names(verdicts, Outcome.WRONG) | names(verdicts, Outcome.FAILED) == set(), describe_exceptions(verdicts)
     whole = names(verdicts, Outcome.RIGHT)

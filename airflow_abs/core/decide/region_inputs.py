@@ -261,7 +261,7 @@ class RegionInputs:
 
     @property
     def is_divided(self) -> bool:
-        """Whether there are inputs of which each subtask reads its own part, besides sources."""
+        """Whether each subtask reads its own part of some input, besides sources."""
         return any(not entry.is_broadcast for entry in self.blocking)
 
     @property

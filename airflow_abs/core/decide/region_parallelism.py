@@ -152,7 +152,7 @@ def _fill_slots(decided: int, slots: int, most: int, clamps: list[Clamp]) -> int
 
 def _asked_by_source(source: SourceInput, options: RegionOptions, target_bytes: int) -> tuple[int, list[Clamp]]:
     """Subtasks that one source asks for, and what bounded them: those that it has inferred itself (FLIP-379), else
-    those that its bytes need. One of which nobody knows the size asks for as many as a source may have."""
+    those that its bytes need. One of unknown size asks for as many as a source may have."""
     clamps: list[Clamp] = []
     asked = source.parallelism or max(1, divide_up(source.bytes, target_bytes))
     if source.parallelism is None and source.size_from == "default":

@@ -107,6 +107,7 @@ def sample(rows: Rows) -> Refusal:
         "filter by a hash of a key, for example where('pmod(xxhash64(order_id), 100) < 10')",
         ("sample", "sample_by", "sql"),
         rows.inputs,
+        right_alone=False,  # what is lost of it would be recomputed as other rows
     )
 
 

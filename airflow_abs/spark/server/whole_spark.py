@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
-from airflow_abs.spark.connect.protocol import pyspark_folder
+from airflow_abs.spark.connect.protocol import client_version, pyspark_folder
 from airflow_abs.spark.server.cache_folder import cache_folder
 
 EXTRA = "embedded"
@@ -28,7 +28,8 @@ class SparkMissingError(RuntimeError):
 
 
 def find_spark_home(whose: str) -> Path:
-    """The folder with Spark's programs and jars: of this Python, else the newest one that `install_spark` has made.
+    """The folder with Spark's programs and jars: of this Python, else what `install_spark` has made, of the client's
+    release or else the newest.
 
     `whose` says for the message who needs them.
 
@@ -36,8 +37,11 @@ def find_spark_home(whose: str) -> Path:
         SparkMissingError: there is none.
     """
     own = pyspark_folder()
-    installed = sorted(_installed(os.environ).glob("*/pyspark"), key=lambda home: _number(home.parent.name))
-    for home in (own, *reversed(installed)):
+    installed = {home.parent.name: home for home in _installed(os.environ).glob("*/pyspark")}
+    # A server of another release than the client's is refused, so a newer one must not stand in the way of that.
+    fitting = client_version() if installed else ""
+    in_order = sorted(installed, key=lambda release: (release == fitting, _number(release)), reverse=True)
+    for home in (own, *(installed[release] for release in in_order)):
         if (home / _SUBMIT).is_file():
             return home
     raise SparkMissingError(

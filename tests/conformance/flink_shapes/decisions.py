@@ -97,7 +97,7 @@ SPLITS = 1000  # more than any case asks for
 
 
 def source_inference(version: str | None, given: Given) -> dict[str, Any]:
-    """A source of which nobody knows the size, and which may infer a number."""
+    """A source of unknown size that may infer a number."""
     told = inferred_number(pick(given, "merged_inferred", "inferred", default=-1))
     source = SourceInput("source", [1] * SPLITS, size_from="default", parallelism=told)
     inputs = (

@@ -1,4 +1,4 @@
-"""A whole job on a Spark server of one core: every region is one slot wide, and none waits for another for ever."""
+"""A whole job on a Spark server of one core: every region is one slot wide, and none waits for another without end."""
 
 from __future__ import annotations
 
