@@ -264,7 +264,7 @@ class JobOptions:
         FLAG,
         "Hand subtasks over to the triggerer when they take longer than defer_after or wait for a slot.",
         *_OPTION,
-        more="operations.md#pools-and-other-limits",
+        more="limits.md#pools-and-other-limits",
     )
     defer_after: float = setting(
         "10", SECONDS_FROM_0, "Seconds that a worker awaits a subtask before the triggerer takes it over.", *_OPTION
@@ -275,7 +275,7 @@ class JobOptions:
         "Make decisions and run subtasks in the triggerer, without workers, as many as there are slots instead of "
         "Airflow's pools.",
         *_OPTION,
-        more="operations.md#subtasks-without-workers",
+        more="limits.md#subtasks-without-workers",
     )
     resource_timeout: float = setting(
         "300", SECONDS, "Seconds that a subtask waits for a cluster without any slot; negative: without end.", *_OPTION
@@ -316,7 +316,7 @@ class JobOptions:
         "Python code that functions of transforms import on Spark: .py, .zip and .whl files by path, if that is "
         "relative below the DAG file's folder. Every Spark session of a run is sent what plan found there.",
         Where.JOB_OPTIONS,
-        more="operations.md#python-code-of-transforms",
+        more="connections.md#python-code-of-transforms",
         empty=tuple,
     )
 
@@ -413,7 +413,7 @@ class HostSettings:
         "Connections may name a program or a function that gives the token of their Spark server; whoever may edit "
         "connections then chooses what runs on Airflow's hosts.",
         Where.SECTION,
-        more="operations.md#managed-servers",
+        more="connections.md#managed-servers",
     )
     installation: str | None = setting(
         "",
@@ -422,7 +422,7 @@ class HostSettings:
         "first plan and kept in the Variable airflow_abs_installation. Set it where a copy of the metadata database "
         "(staging made of production) publishes to the same places.",
         Where.SECTION,
-        more="operations.md#sinks",
+        more="tables.md#sinks",
     )
 
     def __post_init__(self) -> None:
@@ -454,7 +454,7 @@ class VertexOptions:
         "What the vertex promises to return, as DDL, such as region STRING, revenue DECIMAL(18,2): plan compares "
         "names, types and NOT NULL with what Spark says of the transform.",
         Where.VERTEX_OPTIONS,
-        more="operations.md#contracts-and-gates",
+        more="tables.md#contracts-and-gates",
     )
     spark_conf: Mapping[str, Any] = setting(
         "",

@@ -164,7 +164,7 @@ class AirflowServices:
         stop_embedded_server(self.spark_folder)
 
     def _write_local_settings(self) -> None:
-        """As operations.md advises: what tasks import is imported once."""
+        """Import what tasks import once, as docs/limits.md advises."""
         settings = self.home / "config" / "airflow_local_settings.py"
         settings.parent.mkdir(exist_ok=True)
         settings.write_text("import airflow_abs.preload  # noqa: F401\n")

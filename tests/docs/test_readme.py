@@ -1,4 +1,4 @@
-"""README.md: both of its DAGs, on the data that it generates."""
+"""README.md and docs/start/writing-a-job.md: their DAGs, on the data that README generates."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-DAG_FILES = re.findall(r"^```python\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+ROOT = Path(__file__).parents[2]
+DAG_FILES = [
+    code
+    for page in ("README.md", "docs/start/writing-a-job.md")
+    for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+]
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.sample
-@pytest.mark.parametrize("dag_file", DAG_FILES, ids=["taskflow", "operators"])
-def test_a_dag_of_the_readme_gives_the_revenue_of_each_region(
+@pytest.mark.parametrize("dag_file", DAG_FILES, ids=["readme", "taskflow", "operators"])
+def test_a_dag_of_the_pages_gives_the_revenue_of_each_region(
     dag_file: str, connect_server: ConnectEndpoint, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = declared_job(dag_file.replace("/tmp/revenue", str(folder)), "job", monkeypatch)
