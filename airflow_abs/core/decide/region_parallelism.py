@@ -23,7 +23,7 @@ from airflow_abs.core.wording import format_bytes, format_count
 _FEW_WAVES = 3
 WAVES = "waves of slots"
 _MOST_BYTES = 2**30
-"""Of a subtask that is made larger to save waves: losing it costs one slot less than a minute (docs/benchmarks.md)."""
+"""Of a subtask that is made larger to save waves: losing it costs one slot less than a minute (docs/evidence)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from airflow_abs.core.decide.parallelism import divide_up
 
 _MIB = 2**20
 SORTED_IN_MEMORY = 32 * _MIB
-"""Of a source or a shuffle: so many bytes a core with half a GiB sorts without spilling (docs/benchmarks.md)."""
+"""Of a source or a shuffle: so many bytes a core with half a GiB sorts without spilling (docs/evidence)."""
 _MOST_OF_A_SOURCE = 128 * _MIB  # Spark's own
 _SOURCE_TASKS = 8
 _MOST_SHUFFLE_PARTITIONS = 200  # Spark's own
@@ -31,7 +31,7 @@ def shuffle_partitions(size: int) -> int:
 def runs_on_one_core(parallelism: int, slots: int | None, largest: int) -> bool:
     """Whether subtasks that shuffle do better as one Spark task each, without any shuffle.
 
-    About a tenth less CPU at 32 to 64 MB each, no less at 115 MB (docs/benchmarks.md). There must be enough of them to
+    About a tenth less CPU at 32 to 64 MB each, no less at 115 MB (docs/evidence). There must be enough of them to
     fill the slots, and the one that reads most (`largest` bytes) must not be so large that sorting it in one go would
     spill more than a shuffle costs.
     """

@@ -24,7 +24,7 @@ _MOST_SPARK_TASK = 128 * _MIB  # spark.sql.files.maxPartitionBytes
 
 @dataclass(frozen=True, slots=True)
 class AirflowCosts:
-    """What Airflow adds, in seconds; docs/benchmarks.md says where the defaults come from.
+    """What Airflow adds, in seconds; docs/evidence says where the defaults come from.
 
     Args:
         hop: from the end of a region to the first subtask of the next. Recorded runs say it better.

@@ -23,7 +23,7 @@ EVERY_SESSION = {
     # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     # Spark lists more than 32 paths with a job of its own, which by default has a task for each: 3.8 CPU s for 1,000
-    # local files, 0.3 with so few tasks (docs/benchmarks.md). Not fewer, because object stores answer late.
+    # local files, 0.3 with so few tasks (docs/evidence). Not fewer, because object stores answer late.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
 }
 """Settings of every session, which those of a vertex may replace."""

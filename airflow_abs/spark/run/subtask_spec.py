@@ -22,7 +22,7 @@ from airflow_abs.spark.relations import RESULT_SETTINGS
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.pieces import Piece, cut_pieces, most_files, why_it_stays_whole
 
-# Rows of exchange files are at least so many times larger in memory (docs/benchmarks.md). Spark, which goes by the
+# Rows of exchange files are at least so many times larger in memory (docs/evidence). Spark, which goes by the
 # files, would broadcast what does not fit.
 _ROWS_OVER_FILES = "4"
 

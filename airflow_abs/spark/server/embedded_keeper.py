@@ -38,7 +38,7 @@ from airflow_abs.spark.server.whole_spark import find_spark_home, spark_submit
 
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 WHOSE = "the embedded Spark server"
-# A batch wants throughput: G1's concurrent threads and barriers cost a tenth of the CPU (docs/benchmarks.md).
+# A batch wants throughput: G1's concurrent threads and barriers cost a tenth of the CPU (docs/evidence).
 JAVA_OPTIONS = "-XX:+UseParallelGC"
 ANOTHER_KEEPER = 3
 _LOOK_SECONDS = 0.5

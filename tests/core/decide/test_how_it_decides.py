@@ -1,4 +1,4 @@
-"""The examples of docs/how-it-decides.md, and of what docs/benchmarks.md says of the rule, print what the page says."""
+"""The examples of docs/how-it-decides.md, and of what docs/evidence/benchmarks.md says of the rule, print what the page says."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CORE = ROOT / "airflow_abs" / "core"
 VECTORS = ROOT / "tests" / "conformance" / "vectors"
 PAGE = (ROOT / "docs" / "how-it-decides.md").read_text()
 FLINKS = PAGE.split("## What is Flink's")[1].split("\n## ")[0]
-BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text()
+BENCHMARKS = (ROOT / "docs" / "evidence" / "benchmarks.md").read_text()
 EXAMPLE = re.compile(r"```python\n(.*?)```\s*```text\n(.*?)```", flags=re.DOTALL)
 EXAMPLES = [example for page in (PAGE, BENCHMARKS) for example in EXAMPLE.findall(page)]
 
