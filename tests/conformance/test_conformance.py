@@ -25,8 +25,8 @@ CASES = [
 
 def deviations() -> list[str]:
     """The rules in the table of deviations."""
-    page = (Path(__file__).parents[2] / "docs" / "how-it-decides.md").read_text()
-    table = page.partition("### Deviations")[2].partition("\n#")[0]
+    page = (Path(__file__).parents[2] / "docs" / "evidence" / "flink.md").read_text()
+    table = page.partition("## Deviations")[2].partition("\n#")[0]
     return [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")][1:]
 
 
