@@ -6,12 +6,13 @@ import asyncio
 import os
 import time
 import weakref
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
+from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.hooks.remote_server import remote_endpoint
 from airflow_abs.settings import read_host_settings
 
@@ -91,6 +92,9 @@ class AdaptiveSparkHook(SparkConnectHook):
         return server_endpoint(server, connection.password or "", connection.login)
 
     def _endpoint(self, connection: Connection) -> ConnectEndpoint:
+        return replace(self._found(connection), allow_untried_spark=_allows_untried(connection))
+
+    def _found(self, connection: Connection) -> ConnectEndpoint:
         from airflow_abs.exchange.records.server_record import read_server
         from airflow_abs.spark.server.application import server_endpoint
         from airflow_abs.spark.server.embedded import ensure_embedded_server
@@ -100,6 +104,16 @@ class AdaptiveSparkHook(SparkConnectHook):
         if is_embedded(connection):
             return ensure_embedded_server(embedded_folder(), settings=embedded_settings(connection))
         return remote_endpoint(connection)
+
+
+def _allows_untried(connection: Connection) -> bool:
+    given = connection.extra_dejson.get("allow_untried_spark", False)
+    if not isinstance(given, bool):
+        raise InvalidValueError(
+            f"connection {str(connection.conn_id)!r}: its extra allow_untried_spark is {given!r}; expected true "
+            "or false"
+        )
+    return given
 
 
 def is_embedded(connection: Connection) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from airflow.sdk import Connection
 
+from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.hooks import adaptive_spark
 from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 
@@ -45,3 +46,25 @@ def test_the_answer_is_not_kept_for_long(monkeypatch: pytest.MonkeyPatch) -> Non
 
     asyncio.run(ask_twice())
     assert asked == ["one", "one"]
+
+
+def endpoint_with(monkeypatch: pytest.MonkeyPatch, extra: str | None) -> Any:
+    connection = Connection(conn_id="one", conn_type="spark_connect", host="one.example", extra=extra)
+    monkeypatch.setattr(AdaptiveSparkHook, "get_connection", lambda *_: connection)
+    return AdaptiveSparkHook("one").get_endpoint()
+
+
+@pytest.mark.parametrize(
+    ("extra", "allowed"),
+    [(None, False), ('{"allow_untried_spark": false}', False), ('{"allow_untried_spark": true}', True)],
+)
+def test_the_connection_says_whether_a_release_that_nobody_has_tried_may_serve(
+    monkeypatch: pytest.MonkeyPatch, extra: str | None, allowed: bool
+) -> None:
+    assert endpoint_with(monkeypatch, extra).allow_untried_spark is allowed
+
+
+def test_it_is_said_with_true_or_false(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        endpoint_with(monkeypatch, '{"allow_untried_spark": "no"}')
+    assert str(caught.value) == "connection 'one': its extra allow_untried_spark is 'no'; expected true or false"

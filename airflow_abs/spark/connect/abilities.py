@@ -2,13 +2,16 @@
 
 `Abilities` is made once per server: `open_session` makes it from the answer to its probe, `Connection.abilities` when
 something asks first. Code that needs an ability asks `abilities.has(...)` and otherwise does what `fallback` says.
-`plan` refuses a server that lacks an ability without a fallback: plans travel as protobuf, and a server skips fields
+`plan` refuses a server of a release that nobody has tried: plans travel as protobuf, and a server skips fields
 that are newer than itself without a word. `make test-spark-versions` tries servers of other releases.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from airflow_abs.spark.errors import VersionMismatchError
 
@@ -20,7 +23,8 @@ class Ability:
     Args:
         since: the first release line that can.
         lack: what an older server cannot do, as a main clause for messages.
-        fallback: what this package does there instead; "" where it does nothing, so `plan` refuses the server.
+        fallback: what this package does there instead; "" where it does nothing, and then no release without
+            the ability can be tried.
     """
 
     since: tuple[int, int]
@@ -43,6 +47,13 @@ IN_SUBQUERY_VALUES = Ability(
 
 ABILITIES = (OPERATION_STATUS, PYTHON_ERROR_CLASSES, PLAIN_NUMBERS, PROVED_PLANS, IN_SUBQUERY_VALUES)
 """All of them. docs/reference/compatibility.md says how each was found."""
+
+TRIED: Mapping[tuple[int, int], tuple[int, ...]] = {(4, 2): (0,)}
+"""The release lines that `make test-spark-versions` is green on, with the patches that it ran on."""
+TRIED_WITH = (4, 2)
+"""The client's release line then: one that is newer may send what an older server skips."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +83,54 @@ class Abilities:
                 f"Spark Connect server runs Spark {self.release}: {ability.lack}; run the server on Spark {first}"
             )
 
-    def check(self, client: str) -> None:
-        """The server's release must be the client's.
+    def check(self, client: str, *, allow_untried: bool = False) -> None:
+        """Whether a client of this release may use the server; warns once of one that nobody has tried.
+
+        Tried servers may be used, newer patches of a tried release line too, and with `allow_untried` all that are not
+        older than the tried ones.
 
         Raises:
-            VersionMismatchError: major, minor or patch differ. The message lists what the server is known to lack.
+            VersionMismatchError: any other. The message says why, and what to do.
         """
-        if _release(self.release) == _release(client):
+        server, ours = _release(self.release), _release(client)
+        if server[0] != ours[0]:
+            raise VersionMismatchError(
+                f"Spark Connect server runs Spark {self.release}, this Airflow has pyspark {client}: a server of "
+                f"another major release skips parts of plans without a word; run the server on Spark {_usable(ours)}"
+            )
+        tried = TRIED.get(server[:2], ()) if _fits(server, ours) else ()
+        if server[2] in tried:
             return
-        missing = "; ".join(each.lack for each in ABILITIES if not self.has(each) and not each.fallback)
-        raise VersionMismatchError(
-            f"Spark Connect server runs Spark {self.release}, this Airflow has pyspark {client}"
-            f"{f': {missing}' if missing else ''}; expected the same version; run the server on Spark "
-            f"{'.'.join(map(str, _release(client)))}"
-        )
+        if server < ours and not tried:
+            missing = "; ".join(each.lack for each in ABILITIES if not self.has(each) and not each.fallback)
+            raise VersionMismatchError(
+                f"Spark Connect server runs Spark {self.release}, which is too old for pyspark {client}"
+                f"{f': {missing}' if missing else ''}; run the server on Spark {_usable(ours)}"
+            )
+        if not allow_untried and not (tried and server[2] > max(tried)):
+            raise VersionMismatchError(
+                f"Spark Connect server runs Spark {self.release}, which nobody has tried with this release of "
+                f'airflow_abs; run the server on Spark {_usable(ours)}, or put "allow_untried_spark": true into the '
+                "extra of the connection"
+            )
+        _warn_once(self.release)
+
+
+@cache
+def _warn_once(release: str) -> None:
+    _log.warning("Spark Connect server runs Spark %s, which nobody has tried with this release of airflow_abs", release)
+
+
+def _fits(server: tuple[int, ...], client: tuple[int, ...]) -> bool:
+    """Whether what was tried holds for this client, too: see `TRIED_WITH`."""
+    return server[:2] >= client[:2] or client[:2] == TRIED_WITH
+
+
+def _usable(client: tuple[int, ...]) -> str:
+    """What was tried and fits: "4.2.0, 4.3.0 or 4.3.1"; the client's own if nothing does."""
+    tried = [(*line, patch) for line, patches in TRIED.items() for patch in patches]
+    *others, last = (".".join(map(str, each)) for each in [each for each in tried if _fits(each, client)] or [client])
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -34,6 +34,7 @@ class ConnectEndpoint:
     `user_id` belongs to the identity of a session: only the same user reaches a session or operation again.
     `headers` are sent with every call (pairs of name and value; from parameters of the URL that have no other meaning).
     With `token_source` there is a token, too, and none that a URL could show.
+    `allow_untried_spark`: also a server of a release that nobody has tried, see `Abilities.check`.
     `remedy` says what to do if nothing answers there.
     """
 
@@ -45,6 +46,7 @@ class ConnectEndpoint:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     token_source: TokenSource | None = None
     user_agent: str = CLIENT_TYPE
+    allow_untried_spark: bool = False
     remedy: str = field(default="start it, or correct host, port and TLS in the connection", repr=False)
 
     @classmethod

@@ -38,9 +38,10 @@ def open_session(
     Raises:
         ConnectServerUnreachableError: nothing is there (within a second), or it does not answer (for 20 s).
         ConnectAccessDeniedError: the token is refused.
-        VersionMismatchError: server and client are different releases.
+        VersionMismatchError: the server's release does not fit, see `Abilities.check`.
     """
-    Abilities.of_release(probe_blocking(endpoint, timeout=_ANSWER_SECONDS)).check(client_version())
+    server = Abilities.of_release(probe_blocking(endpoint, timeout=_ANSWER_SECONDS))
+    server.check(client_version(), allow_untried=endpoint.allow_untried_spark)
     with _connect_mode():
         session = _create(endpoint, session_id, config or {})
         try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from airflow_abs.spark.connect import abilities
 from airflow_abs.spark.connect.abilities import (
     ABILITIES,
     IN_SUBQUERY_VALUES,
@@ -57,31 +59,85 @@ def test_a_release_lacks_what_came_after_it(release: str, lacking: set[Any]) -> 
     assert Abilities.of_release(release) == Abilities(release, frozenset(lacking))
 
 
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other releases than those of the day, so that the rule shows."""
+    monkeypatch.setattr(abilities, "TRIED", {(4, 1): (4,), (4, 2): (0, 1), (4, 3): (0,)})
+    abilities._warn_once.cache_clear()
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.levelno == logging.WARNING]
+
+
+@pytest.mark.usefixtures("tried")
 @pytest.mark.parametrize(
-    ("server", "client"), [("4.2.0", "4.2.0"), ("4.2.0-SNAPSHOT", "4.2.0"), ("4.2.0+x.1", "4.2.0")]
+    ("server", "client"),
+    [
+        ("4.2.0", "4.2.0"),
+        ("4.2.0-SNAPSHOT", "4.2.0"),
+        ("4.2.0+x.1", "4.2.1"),
+        ("4.3.0", "4.2.0"),
+        ("4.1.4", "4.2.0"),
+        ("4.3.0", "4.3.2"),
+    ],
 )
-def test_the_same_release_fits(server: str, client: str) -> None:
+def test_what_was_tried_is_accepted_without_a_word(server: str, client: str, caplog: pytest.LogCaptureFixture) -> None:
     Abilities.of_release(server).check(client)
+    assert warnings_of(caplog) == []
 
 
-@pytest.mark.parametrize("server", ["4.2.1", "4.3.0"])
-def test_another_release_is_refused(server: str) -> None:
+@pytest.mark.usefixtures("tried")
+def test_a_newer_patch_of_a_tried_release_line_is_accepted_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        Abilities.of_release("4.2.2").check("4.2.0")
+    assert warnings_of(caplog) == [
+        "Spark Connect server runs Spark 4.2.2, which nobody has tried with this release of airflow_abs"
+    ]
+
+
+@pytest.mark.usefixtures("tried")
+@pytest.mark.parametrize("server", ["4.4.0", "4.1.3"])
+def test_a_release_that_nobody_has_tried_is_refused_unless_the_connection_allows_it(
+    server: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(VersionMismatchError) as caught:
         Abilities.of_release(server).check("4.2.0")
     assert str(caught.value) == (
-        f"Spark Connect server runs Spark {server}, this Airflow has pyspark 4.2.0; expected the same version; run the "
-        "server on Spark 4.2.0"
+        f"Spark Connect server runs Spark {server}, which nobody has tried with this release of airflow_abs; run the "
+        "server on Spark 4.1.4, 4.2.0, 4.2.1 or 4.3.0, or put "
+        '"allow_untried_spark": true into the extra of the connection'
+    )
+    Abilities.of_release(server).check("4.2.0", allow_untried=True)
+    assert len(warnings_of(caplog)) == 1
+
+
+@pytest.mark.usefixtures("tried")
+@pytest.mark.parametrize(("server", "client"), [("4.1.4", "4.3.0"), ("4.2.0", "4.3.0")])
+def test_an_older_release_was_tried_with_one_client_only(server: str, client: str) -> None:
+    with pytest.raises(VersionMismatchError, match=r"too old for pyspark 4\.3\.0.*; run the server on Spark 4\.3\.0$"):
+        Abilities.of_release(server).check(client, allow_untried=True)
+
+
+@pytest.mark.parametrize("server", ["3.5.7", "5.0.0", "unknown"])
+def test_another_major_release_is_refused(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abilities, "TRIED", {(4, 2): (0,)})
+    with pytest.raises(VersionMismatchError) as caught:
+        Abilities.of_release(server).check("4.2.0", allow_untried=True)
+    assert str(caught.value) == (
+        f"Spark Connect server runs Spark {server}, this Airflow has pyspark 4.2.0: a server of another major release "
+        "skips parts of plans without a word; run the server on Spark 4.2.0"
     )
 
 
-def test_the_refusal_of_an_older_release_lists_what_it_lacks() -> None:
+def test_the_refusal_of_an_older_release_lists_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abilities, "TRIED", {(4, 2): (0,)})
     with pytest.raises(VersionMismatchError) as caught:
-        Abilities.of_release("4.1.4").check("4.2.0")
+        Abilities.of_release("4.0.5").check("4.2.0", allow_untried=True)
+    lacks = "; ".join(each.lack for each in ABILITIES if not each.fallback)
     assert str(caught.value) == (
-        "Spark Connect server runs Spark 4.1.4, this Airflow has pyspark 4.2.0: it has no GetStatus, so a listener "
-        "does not learn that its session was ended; errors of its Python functions have no error class; it gives sizes "
-        "in settings a unit, so this client cannot send it local rows; the proof does not know how it writes "
-        "explained plans; expected the same version; run the server on Spark 4.2.0"
+        f"Spark Connect server runs Spark 4.0.5, which is too old for pyspark 4.2.0: {lacks}; run the server on Spark "
+        "4.2.0"
     )
 
 

@@ -25,12 +25,12 @@ def test_a_dead_port_fails_within_seconds() -> None:
 
 
 @pytest.mark.spark
-def test_another_release_than_the_servers_is_refused(
+def test_another_major_release_than_the_servers_is_refused(
     connect_server: ConnectEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_abs.spark.connect.session.client_version", lambda: "4.1.0")
+    monkeypatch.setattr("airflow_abs.spark.connect.session.client_version", lambda: "5.0.0")
     with (
-        pytest.raises(VersionMismatchError, match=r"runs Spark 4\.2\.\d, this Airflow has pyspark 4\.1\.0"),
+        pytest.raises(VersionMismatchError, match=r"runs Spark 4\.\d\.\d, this Airflow has pyspark 5\.0\.0"),
         open_session(connect_server),
     ):
         pass
