@@ -32,12 +32,12 @@ class Ability:
     fallback: str = ""
 
 
-# `operations.read_states`
-OPERATION_STATUS = Ability((4, 2), "it has no GetStatus, so a listener does not learn that its session was ended")
+# `operations.is_alive`
+OPERATION_STATUS = Ability((4, 2), "it has no GetStatus", "whether an operation lives is told by its session")
 # `classification.py`
 PYTHON_ERROR_CLASSES = Ability((4, 2), "errors of its Python functions have no error class")
-# pyspark's client, when it sends local rows
-PLAIN_NUMBERS = Ability((4, 2), "it gives sizes in settings a unit, so this client cannot send it local rows")
+# `session.open_session`: pyspark's client reads them when it sends local rows
+PLAIN_NUMBERS = Ability((4, 2), "it gives sizes in settings a unit", "the unit is dropped")
 # `spark/proof/`
 PROVED_PLANS = Ability((4, 2), "the proof does not know how it writes explained plans")
 # pyspark's client, in plans
@@ -66,22 +66,10 @@ class Abilities:
     @classmethod
     def of_release(cls, version: str) -> Abilities:
         """Those of a server that says that it runs this version of Spark ("4.2.0", "4.2.0-amzn-1")."""
-        return cls(version, frozenset(each for each in ABILITIES if _release(version)[:2] < each.since))
+        return cls(version, frozenset(each for each in ABILITIES if release_number(version)[:2] < each.since))
 
     def has(self, ability: Ability) -> bool:
         return ability not in self.lacking
-
-    def require(self, ability: Ability) -> None:
-        """For what has no fallback.
-
-        Raises:
-            VersionMismatchError: the server lacks it.
-        """
-        if not self.has(ability):
-            first = ".".join(map(str, ability.since))
-            raise VersionMismatchError(
-                f"Spark Connect server runs Spark {self.release}: {ability.lack}; run the server on Spark {first}"
-            )
 
     def check(self, client: str, *, allow_untried: bool = False) -> None:
         """Whether a client of this release may use the server; warns once of one that nobody has tried.
@@ -92,7 +80,7 @@ class Abilities:
         Raises:
             VersionMismatchError: any other. The message says why, and what to do.
         """
-        server, ours = _release(self.release), _release(client)
+        server, ours = release_number(self.release), release_number(client)
         if server[0] != ours[0]:
             raise VersionMismatchError(
                 f"Spark Connect server runs Spark {self.release}, this Airflow has pyspark {client}: a server of "
@@ -133,7 +121,7 @@ def _usable(client: tuple[int, ...]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _release(version: str) -> tuple[int, ...]:
+def release_number(version: str) -> tuple[int, ...]:
     """(4, 2, 0) of "4.2.0-amzn-1"; digits only, so a text that is no version is older than any ability."""
     parts = version.split("-", 1)[0].split("+", 1)[0].split(".")[:3]
     return tuple(int(part) if part.isdecimal() else 0 for part in parts)

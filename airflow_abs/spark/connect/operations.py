@@ -50,25 +50,30 @@ class Operation:
 
 
 async def is_alive(connection: Connection, operation: Operation) -> bool:
-    """Whether the server runs the operation or keeps its answer; raises as `read_states` does, save for its session."""
-    states = protos().GetStatusResponse.OperationStatus.OperationState
-    alive = {states.OPERATION_STATE_RUNNING, states.OPERATION_STATE_TERMINATING, states.OPERATION_STATE_SUCCEEDED}
+    """Whether the server runs the operation or keeps its answer.
+
+    Of a server without `OPERATION_STATUS`, whether it still has the session: that ends with it.
+
+    Raises:
+        SparkOperationError: the server does not answer.
+    """
     try:
-        return not alive.isdisjoint(await read_states(connection, operation))
+        if not (await connection.abilities()).has(OPERATION_STATUS):
+            request = _config_request(connection, operation.session_id)
+            request.operation.get.SetInParent()  # nothing
+            await connection.call("Config", request)
+            return True
+        states = protos().GetStatusResponse.OperationStatus.OperationState
+        alive = {states.OPERATION_STATE_RUNNING, states.OPERATION_STATE_TERMINATING, states.OPERATION_STATE_SUCCEEDED}
+        return not alive.isdisjoint(await _read_states(connection, operation))
     except TransientSparkError as error:
         if _is_unknown(error):
             return False
         raise
 
 
-async def read_states(connection: Connection, operation: Operation) -> tuple[int, ...]:
-    """The states of the operation, as `GetStatus` numbers them; () if its session does not know it.
-
-    Raises:
-        SparkOperationError: the server does not answer, or has forgotten the session.
-        VersionMismatchError: it lacks `OPERATION_STATUS`.
-    """
-    (await connection.abilities()).require(OPERATION_STATUS)
+async def _read_states(connection: Connection, operation: Operation) -> tuple[int, ...]:
+    """The states of the operation, as `GetStatus` numbers them; () if its session does not know it."""
     request = protos().GetStatusRequest(
         session_id=operation.session_id, user_context=connection.user_context(), client_type=connection.client_type
     )

@@ -10,7 +10,7 @@ from typing import Any
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.endpoint import describe_unreachable
 from airflow_abs.spark.connect.error_details import is_connection_lost
-from airflow_abs.spark.connect.operations import Operation, read_states
+from airflow_abs.spark.connect.operations import Operation, is_alive
 from airflow_abs.spark.connect.protocol import protos
 
 # The server ends every stream after two minutes at the latest; a stream that is silent for longer is dead.
@@ -61,7 +61,7 @@ class ResponseStream:
                 error = caught
             except _SilentError:
                 # A server that answers is only configured to keep streams open for longer.
-                await read_states(self._connection, self._operation)
+                await is_alive(self._connection, self._operation)
             if self._complete:
                 return
             # A stream that just ended has reached the server's time limit. One that ends at once and empty has not.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.spark.connect.abilities import Abilities
+from airflow_abs.spark.connect.abilities import PLAIN_NUMBERS, Abilities
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, open_blocking_channel, probe_blocking
 from airflow_abs.spark.connect.operations import EVERY_SESSION
 from airflow_abs.spark.connect.protocol import client_version
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 # pyspark logs every error on a column with its whole Java stack, besides raising it.
 _ERROR_LOGGER = "DataFrameQueryContextLogger"
+_BYTES = re.compile(r"\d+b")
 # A server that is not there refuses at once; one that collects garbage, or has all its cores busy, answers late.
 _ANSWER_SECONDS = 20.0
 # Waits of 0.1, 0.2, ... 2 s: a server that goes away is given up after some 10 s, not pyspark's ten minutes.
@@ -44,6 +46,8 @@ def open_session(
     server.check(client_version(), allow_untried=endpoint.allow_untried_spark)
     with _connect_mode():
         session = _create(endpoint, session_id, config or {})
+        if not server.has(PLAIN_NUMBERS):
+            _drop_units(session.client)
         try:
             yield session
         finally:
@@ -92,6 +96,17 @@ def _create(endpoint: ConnectEndpoint, session_id: str | None, config: Mapping[s
     for key in sorted(config):
         session.conf.set(key, config[key])
     return session
+
+
+def _drop_units(client: Any) -> None:
+    """Have pyspark read "3221225472b" as the number that it expects."""
+    ask = client.get_config_dict
+
+    def get_config_dict(*keys: str) -> dict[str, Any]:
+        found = ask(*keys)
+        return {key: value[:-1] if value and _BYTES.fullmatch(value) else value for key, value in found.items()}
+
+    client.get_config_dict = get_config_dict
 
 
 def is_gone(error: Exception) -> bool:

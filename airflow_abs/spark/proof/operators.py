@@ -1,12 +1,15 @@
 """What every physical operator of Spark does to rows that are distributed to subtasks: one table, closed.
 
 Keys are the names of Spark's classes without ``Exec``. A test compares them with the classes in Spark's own jars: an
-operator of another release that is not here is refused, and so is every name that is not here.
+operator of another release that is not here is refused, and so is every name that is not here. On servers of other
+releases than those jars', only what the corpus shows there is known to be what it is called.
 """
 
 from __future__ import annotations
 
 from enum import Enum, auto
+
+from airflow_abs.spark.connect.abilities import release_number
 
 
 class Rule(Enum):
@@ -98,6 +101,22 @@ _SHOWN = {
 }
 _SCANS = ("Scan ", "BatchScan ", "FileScan ")
 
+_READ = (4, 2)
+"""The release line whose jars the table is compared with."""
+_CORPUS = """
+    ArrowAggregatePython, ArrowEvalPython, ArrowEvalPythonUDTF, BroadcastExchange,
+    BroadcastHashJoin Inner BuildLeft, BroadcastHashJoin Inner BuildRight, BroadcastHashJoin LeftAnti BuildRight,
+    BroadcastHashJoin LeftOuter BuildRight, BroadcastHashJoin LeftSemi BuildRight,
+    BroadcastHashJoin RightOuter BuildLeft, BroadcastNestedLoopJoin Cross BuildRight,
+    BroadcastNestedLoopJoin Inner BuildRight, CollectLimit, CollectMetrics, Exchange, Expand, Filter,
+    FlatMapCoGroupsInArrow, FlatMapCoGroupsInPandas, FlatMapGroupsInArrow, FlatMapGroupsInPandas, Generate,
+    HashAggregate, LocalTableScan, MapInArrow, MapInPandas, MergingSessions, ObjectHashAggregate, Project, Range,
+    Scan parquet, Sort, SortAggregate, SortMergeJoin FullOuter, SortMergeJoin Inner, SortMergeJoin LeftAnti,
+    SortMergeJoin LeftOuter, SortMergeJoin LeftSemi, SortMergeJoin RightOuter, Union, Window, WindowGroupLimit
+"""
+_OF_CORPUS = frozenset(name.strip() for name in _CORPUS.split(","))
+"""As Spark shows them: what the corpus shows on every release that counts as tried."""
+
 
 def rule_of(shown: str) -> Rule:
     """The rule of an operator by the name that Spark shows; `REFUSED` for one that is not in the table."""
@@ -112,3 +131,13 @@ def rule_of(shown: str) -> Rule:
 def known_operators() -> frozenset[str]:
     """Every operator that the table has, by class name without ``Exec``."""
     return frozenset(_BY_NAME)
+
+
+def tried_operators() -> frozenset[str]:
+    """By the names that Spark shows: those that were tried on every release that counts as tried."""
+    return _OF_CORPUS
+
+
+def all_are_known(release: str) -> bool:
+    """Whether the table holds for every operator of this release of Spark ("4.2.1"), tried or not."""
+    return release_number(release)[:2] == _READ

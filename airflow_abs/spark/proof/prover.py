@@ -22,6 +22,7 @@ from airflow_abs.spark.non_repeatable import find_non_repeatable
 from airflow_abs.spark.proof import refusals
 from airflow_abs.spark.proof.explained import PhysicalPlan, read_plan
 from airflow_abs.spark.proof.markers import CONF, PREFIX, Marker
+from airflow_abs.spark.proof.operators import all_are_known, tried_operators
 from airflow_abs.spark.proof.partitions import function_over_partitions, hint_in_sql
 from airflow_abs.spark.proof.proof_copy import check_columns_known, check_samples, check_values, proof_copy
 from airflow_abs.spark.proof.refusals import Refusal
@@ -68,7 +69,7 @@ class Prover:
         hint = hint_in_sql(vertex.relation)
         if hint and any(function_over_partitions(each, self.markers) for each in self.plan(name).operators()):
             raise refusals.hinted_partitions(hint)
-        rows = follow_rows(self.plan(name), self.markers)
+        rows = self._follow(self.plan(name))
         leaves_subtask = self.graph.vertex(vertex.name).has_sink or any(
             self.graph.crosses_regions(edge) for edge in self.graph.outputs_of(vertex.name)
         )
@@ -113,7 +114,14 @@ class Prover:
 
     def follow(self, vertex: CompiledVertex, relation: Relation) -> Rows:
         """What is known of the rows of a relation that is put on a vertex's own; errors as `check`."""
-        return follow_rows(self._explain(vertex, relation), self.markers)
+        return self._follow(self._explain(vertex, relation))
+
+    def _follow(self, plan: PhysicalPlan) -> Rows:
+        rows = follow_rows(plan, self.markers)
+        untried = [operator for operator in plan.operators() if operator.name.strip() not in tried_operators()]
+        if untried and not all_are_known(release := self.session.version):
+            raise refusals.untried(untried[0], release)
+        return rows
 
     def _explain(self, vertex: CompiledVertex, relation: Relation) -> PhysicalPlan:
         settings = _own_settings(vertex)

@@ -299,3 +299,11 @@ def unknown(operator: Operator) -> Refusal:
         "is none of which this release knows that it may run in parts",
         f"write the step without it, or {_OWN_VERTEX} with VertexOptions(parallelism=1)",
     )
+
+
+def untried(operator: Operator, release: str) -> Refusal:
+    return Refusal(
+        f"Spark's operator {operator.name.strip()!r}",
+        f"was not tried on Spark {release}",
+        f"run the server on Spark 4.2, write the step without it, or {_OWN_VERTEX} with VertexOptions(parallelism=1)",
+    )

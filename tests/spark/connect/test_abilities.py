@@ -20,7 +20,7 @@ from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import Operation, is_alive
 from airflow_abs.spark.connect.protocol import client_version
-from airflow_abs.spark.errors import VersionMismatchError
+from airflow_abs.spark.errors import TransientSparkError, VersionMismatchError
 
 ENDPOINT = ConnectEndpoint("spark.example")
 OPERATION = Operation("session", "operation", b"")
@@ -29,13 +29,19 @@ OPERATION = Operation("session", "operation", b"")
 class FakeServer:
     """The stub of a server of some release; counts what it is asked."""
 
-    def __init__(self, release: str) -> None:
+    def __init__(self, release: str, session_lives: bool = True) -> None:
         self.release = release
+        self.session_lives = session_lives
         self.asked: list[str] = []
 
     async def AnalyzePlan(self, request: Any, **_options: Any) -> Any:
         self.asked.append(f"AnalyzePlan {request.WhichOneof('analyze')}")
         return SimpleNamespace(spark_version=SimpleNamespace(version=self.release))
+
+    async def Config(self, _request: Any, **_options: Any) -> None:
+        self.asked.append("Config")
+        if not self.session_lives:
+            raise TransientSparkError("it was closed", error_class="INVALID_HANDLE.SESSION_CLOSED")
 
     async def ReleaseSession(self, _request: Any, **_options: Any) -> None:
         self.asked.append("ReleaseSession")
@@ -152,16 +158,12 @@ def test_a_connection_asks_for_the_release_once() -> None:
     assert server.asked == ["AnalyzePlan spark_version", "ReleaseSession"]
 
 
-def test_a_server_without_the_status_of_operations_is_not_asked_for_it() -> None:
-    server = FakeServer("4.1.4")
+@pytest.mark.parametrize("session_lives", [True, False])
+def test_a_server_without_the_status_of_operations_is_asked_for_their_session(session_lives: bool) -> None:
+    server = FakeServer("4.1.4", session_lives)
     connection = Connection(ENDPOINT, server, Abilities("4.1.4", frozenset({OPERATION_STATUS})))
-    with pytest.raises(VersionMismatchError) as caught:
-        asyncio.run(is_alive(connection, OPERATION))
-    assert str(caught.value) == (
-        "Spark Connect server runs Spark 4.1.4: it has no GetStatus, so a listener does not learn that its session was "
-        "ended; run the server on Spark 4.2"
-    )
-    assert server.asked == []
+    assert asyncio.run(is_alive(connection, OPERATION)) is session_lives
+    assert server.asked == ["Config"]
 
 
 @pytest.mark.spark

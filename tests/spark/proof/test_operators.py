@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.spark.proof.operators import Rule, known_operators, rule_of
+from airflow_abs.spark.proof.operators import Rule, all_are_known, known_operators, rule_of, tried_operators
+from tests.proof.sample import SAMPLE
 
 SPARK_PLAN = "org/apache/spark/sql/execution/SparkPlan"
 ABSTRACT = 0x400
@@ -87,3 +88,12 @@ def test_the_table_names_no_operator_that_spark_does_not_have(spark_operators: s
 )
 def test_an_operator_is_known_by_the_name_that_spark_shows_and_refused_if_it_is_not(shown: str, rule: Rule) -> None:
     assert rule_of(shown) is rule
+
+
+def test_what_counts_as_tried_on_other_releases_is_what_the_corpus_shows() -> None:
+    assert tried_operators() == {shown for shown in SAMPLE if not shown.startswith("refused: ")}
+
+
+@pytest.mark.parametrize(("release", "known"), [("4.2.0", True), ("4.2.7-x", True), ("4.3.0", False), ("4.1.4", False)])
+def test_the_table_holds_for_the_release_line_that_it_is_compared_with(release: str, known: bool) -> None:
+    assert all_are_known(release) is known
