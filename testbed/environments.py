@@ -1,7 +1,7 @@
-"""Environments beside `.venv`, below `build/`: of other releases of Spark, for servers, and of the client alone.
+"""Spark's servers of other releases for the tests, and an environment with the client alone.
 
-`python -m testbed.environments 4.1.4` makes the one of a release: some minutes, 400 MB to fetch. `client` makes the
-package's own environment with `pyspark-client` and without `pyspark`.
+`python -m testbed.environments` makes that environment, below `build/`: the package's own with `pyspark-client`
+and without `pyspark`. A release of Spark is what `airflow-abs server install` makes: some minutes, 400 MB to fetch.
 """
 
 from __future__ import annotations
@@ -17,31 +17,29 @@ from pathlib import Path
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings, open_state_folder
+from airflow_abs.spark.server.whole_spark import install_spark
 
 ROOT = Path(__file__).parents[1]
-CLIENT = "client"
-SERVER_PYTHON = "AIRFLOW_ABS_SERVER_PYTHON"
-"""Names the Python whose pyspark is the server of the tests, if it is not the one that runs them."""
+SERVER_RELEASE = "AIRFLOW_ABS_SERVER_RELEASE"
+"""Names the release of Spark that serves the tests, if it is not the one that is installed here."""
 
 _INSTALL_SECONDS = 1800
-# What Spark's own Python workers want beside it.
-_BESIDE_SPARK = ("pandas>=2.2,<3", "pyarrow>=18", "setuptools<81")
 _WHOLE_SPARK = ("pyspark==", "py4j==")
 
 
-def make_environment(name: str) -> Path:
-    """The Python of an environment, made if need be; `name` is a release of Spark or "client".
+def make_client_environment() -> Path:
+    """The Python of an environment with Spark's client alone, made if need be.
 
     Raises:
         subprocess.CalledProcessError: pip failed; it has said why.
     """
-    folder = ROOT / "build" / (CLIENT if name == CLIENT else f"spark-{name}")
+    folder = ROOT / "build" / "client"
     python, ready = folder / "bin" / "python", folder / ".ready"
     if not ready.exists():
         venv.create(folder, clear=True, with_pip=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet"]
-        for arguments in _client_packages(folder) if name == CLIENT else [[f"pyspark=={name}", *_BESIDE_SPARK]]:
-            subprocess.run([*pip, *arguments], check=True, timeout=_INSTALL_SECONDS)
+        for arguments in _client_packages(folder):
+            pip = [str(python), "-m", "pip", "install", "--quiet", *arguments]
+            subprocess.run(pip, check=True, timeout=_INSTALL_SECONDS)
         ready.touch()
     return python
 
@@ -56,17 +54,19 @@ def _client_packages(folder: Path) -> list[Sequence[str]]:
 
 
 @contextmanager
-def server_of(python: str, folder: Path, settings: EmbeddedSettings) -> Iterator[ConnectEndpoint]:
-    """The embedded server as another Python starts it, of the Spark that is installed there.
+def server_of(release: str, folder: Path, settings: EmbeddedSettings) -> Iterator[ConnectEndpoint]:
+    """The embedded server of another release of Spark, which is installed if need be.
 
     Raises:
+        SparkMissingError: it cannot be installed.
         EmbeddedSparkError: it did not start.
     """
     state = open_state_folder(folder)
     state.write_settings(settings)
     state.renew_lease()
-    command = [python, "-m", "airflow_abs.spark.server.embedded_keeper", str(folder)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "airflow_abs.spark.server.embedded_keeper", str(folder)]
+    modules = [str(ROOT), str(install_spark(release, os.environ).parent)]  # its pyspark before this environment's
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(modules)}
     subprocess.run(command, env=environment, start_new_session=True, timeout=60, check=True)
     try:
         yield ensure_embedded_server(folder, settings=settings)
@@ -75,5 +75,4 @@ def server_of(python: str, folder: Path, settings: EmbeddedSettings) -> Iterator
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:]:
-        make_environment(each)
+    make_client_environment()

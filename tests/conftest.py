@@ -160,7 +160,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
     """
     from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
     from airflow_abs.spark.server.embedded_state import EmbeddedSettings
-    from testbed.environments import SERVER_PYTHON, server_of
+    from testbed.environments import SERVER_RELEASE, server_of
 
     folder = tmp_path_factory.mktemp("embedded-spark")
     folder.chmod(0o700)
@@ -174,10 +174,10 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
             ("spark.sql.shuffle.partitions", "4"),
         ),
     )
-    if SERVER_PYTHON in os.environ:
-        with pytest.MonkeyPatch.context() as patch, server_of(os.environ[SERVER_PYTHON], folder, settings) as endpoint:
+    if SERVER_RELEASE in os.environ:
+        with pytest.MonkeyPatch.context() as patch, server_of(os.environ[SERVER_RELEASE], folder, settings) as endpoint:
             # What other releases lack is found by trying.
-            patch.setattr("airflow_abs.spark.connect.abilities.Abilities.check", lambda abilities, client: None)
+            patch.setattr("airflow_abs.spark.connect.abilities.Abilities.check", lambda abilities, client, **_: None)
             yield endpoint
         return
     try:

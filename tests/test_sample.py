@@ -17,6 +17,8 @@ ELSEWHERE = {
     "plugins/page/streams": "plugins/streams",
     "spark/catalog": "tables/catalog",
     "tables/publishing": "tables",
+    "testing/corpus": "proof",
+    "testing/corpus_bench": "proof",
 }
 """Folders that have no folder of tests with the same name: the one that tests them."""
 NEEDS = {"spark", "services", "cluster"}

@@ -11,6 +11,7 @@ from pathlib import Path
 from airflow_abs.cli.commands.arguments import add_run_commands
 from airflow_abs.cli.commands.demo import DEFAULT_SCALE, add_demo, parse_dates
 from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.spark.errors import SparkOperationError
 
 _EXAMPLES = """examples:
   airflow-abs demo                                   three days through a real Airflow and a real Spark
@@ -44,7 +45,7 @@ def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None
     except KeyboardInterrupt:
         print("interrupted; everything that was started has been ended", file=sys.stderr)
         return 130
-    except (ValueError, OSError, RuntimeError, ExchangeError) as error:
+    except (ValueError, OSError, RuntimeError, ExchangeError, SparkOperationError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
 
@@ -94,15 +95,23 @@ def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def _add_server(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     server = commands.add_parser(
         "server",
-        help="install, show, stop or prepare this host's embedded Spark server",
+        help="install, show, stop or prepare this host's embedded Spark server, or check any server",
         description="The embedded Spark Connect server is started by the first task that needs it, and all tasks "
         "share it. `install` puts Spark beside an Airflow that has only its client: pip fetches some 400 MB into this "
         "user's cache, and no package of Airflow's environment changes. `prepare` stores its classes there, so that "
-        "every start costs half the CPU: for an image, or after an upgrade of Spark or Java.",
+        "every start costs half the CPU: for an image, or after an upgrade of Spark or Java. `check` runs steps "
+        "and jobs on the server that a connection names, and compares their rows with plain Spark's and DuckDB's.",
     )
-    server.add_argument("action", choices=["install", "status", "stop", "prepare"])
+    server.add_argument("action", choices=["install", "status", "stop", "prepare", "check"])
     server.add_argument("--spark", metavar="RELEASE", help="for `install`, such as 4.2.0 (default: the client's)")
-    server.add_argument("--folder", type=Path, help="its state folder (default: that of this host's Airflow)")
+    server.add_argument(
+        "--conn-id", default="spark_connect_default", metavar="NAME", help="for `check` (default: %(default)s)"
+    )
+    server.add_argument(
+        "--folder",
+        type=Path,
+        help="its state folder (default: that of this host's Airflow); for `check` one that the server sees as well",
+    )
     server.set_defaults(run=_server)
 
 
@@ -164,12 +173,15 @@ def _generate(options: argparse.Namespace) -> int:
 
 def _server(options: argparse.Namespace) -> int:
     from airflow_abs.cli.commands.server import install_server, prepare_server, show_status, stop_server
+    from airflow_abs.cli.commands.server_check import check_server
     from airflow_abs.hooks.adaptive_spark import embedded_folder
 
     if options.action == "install":
         return install_server(options.spark)
     if options.action == "prepare":
         return prepare_server()
+    if options.action == "check":
+        return check_server(options.conn_id, options.folder)
     folder = options.folder or embedded_folder()
     return show_status(folder) if options.action == "status" else stop_server(folder)
 

@@ -21,11 +21,11 @@ from airflow_abs.spark.compile.vertices import VertexProgram
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.run.attempt import release_sessions
+from airflow_abs.testing.corpus_bench.runner import OPTIONS
 from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
 from airflow_abs.testing.tables import write_table
 from tests.job_runner import program_of
-from tests.proof.runner import OPTIONS
 
 # Small tables are broadcast and the others are not, at a scale where Spark's own 10 MB would broadcast all.
 CONF = {"spark.sql.autoBroadcastJoinThreshold": "40k"}

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.proof.corpus import FAMILIES, read_corpus
-from tests.proof.entries import Entry
+from airflow_abs.testing.corpus import FAMILIES, read_corpus
+from airflow_abs.testing.corpus_bench.entries import Entry
+from airflow_abs.testing.corpus_bench.runner import Bench, Outcome, Verdict, run_corpus, run_whole
+from airflow_abs.testing.corpus_bench.sample import SAMPLE
+from airflow_abs.testing.corpus_bench.table import describe_exceptions
 from tests.proof.known import FAILED, GREEN_BUT_WRONG, NEEDLESS
-from tests.proof.runner import Bench, Outcome, Verdict, run_corpus, run_whole
-from tests.proof.sample import SAMPLE
-from tests.proof.table import describe_exceptions
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint

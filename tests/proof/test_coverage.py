@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.proof.corpus import read_corpus
-from tests.proof.runner import Outcome, Verdict
-from tests.proof.table import describe_exceptions, format_table
+from airflow_abs.testing import corpus
+from airflow_abs.testing.corpus import read_corpus
+from airflow_abs.testing.corpus_bench.runner import Outcome, Verdict
+from airflow_abs.testing.corpus_bench.table import describe_exceptions, format_table
 
-_CORPUS = Path(__file__).parent / "corpus"
+_CORPUS = Path(corpus.__file__).parent
 
 LEFT_OUT: Mapping[str, str] = {
     "checkpoint": "an action; localCheckpoint stands for both",

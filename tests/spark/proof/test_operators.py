@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_abs.spark.proof.operators import Rule, all_are_known, known_operators, rule_of, tried_operators
-from tests.proof.sample import SAMPLE
+from airflow_abs.testing.corpus_bench.sample import SAMPLE
 
 SPARK_PLAN = "org/apache/spark/sql/execution/SparkPlan"
 ABSTRACT = 0x400

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, by, query, source, spread
+from airflow_abs.testing.corpus_bench.entries import Family, by, query, source, spread
 
 FAMILY = Family("nested and generated")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

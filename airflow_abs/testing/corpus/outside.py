@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, by, spread, whole
+from airflow_abs.testing.corpus_bench.entries import Family, by, spread, whole
 
 FAMILY = Family("outside of the inputs")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

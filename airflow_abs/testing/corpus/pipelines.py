@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, by, query, source, spread, whole
+from airflow_abs.testing.corpus_bench.entries import Family, by, query, source, spread, whole
 
 FAMILY = Family("whole steps")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.proof.entries import Family, all_distinct, as_many_rows, by, in_order, query, source, spread, whole
+from airflow_abs.testing.corpus_bench.entries import (
+    Family,
+    all_distinct,
+    as_many_rows,
+    by,
+    in_order,
+    query,
+    source,
+    spread,
+    whole,
+)
 
 FAMILY = Family("SQL clauses")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

@@ -15,8 +15,9 @@ from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, JobVertex, build_job_graph
-from airflow_abs.core.settings import JobSettings
+from airflow_abs.core.settings import JobSettings, VertexOptions
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -24,13 +25,12 @@ from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.proof import UnsplittableError, prove_vertices
 from airflow_abs.spark.run.attempt import release_sessions
+from airflow_abs.testing.corpus_bench.entries import Entry
+from airflow_abs.testing.corpus_bench.shown import operators_noted, reason_of
+from airflow_abs.testing.corpus_bench.tables import build_tables
 from airflow_abs.testing.job_run import JobRun
 from airflow_abs.testing.rows import describe_difference
 from airflow_abs.testing.tables import write_table
-from tests.job_runner import program_of
-from tests.proof.entries import Entry
-from tests.proof.shown import operators_noted, reason_of
-from tests.proof.tables import build_tables
 
 OPTIONS = JobSettings(
     target_bytes=64 * 1024 * 1024,
@@ -50,7 +50,7 @@ PLAIN = {
 _SIDE_BY_SIDE = 3
 
 
-class CorpusError(Exception):
+class CorpusError(RuntimeError):
     """An entry is wrong, not what it tries."""
 
 
@@ -142,10 +142,11 @@ class Bench:
         vertices += [JobVertex(entry.name, has_source=entry.source is not None) for entry in entries]
         edges = [edge for entry in entries for edge in entry.edges(entry.name)]
         graph = build_job_graph(vertices, edges, OPTIONS.max_parallelism)
-        programs = {name: program_of(name, None, {}, self.files(name)) for name in tables}
+        programs = {name: VertexProgram(DeclaredVertex(name), source=self.files(name)) for name in tables}
         for entry in entries:
             files = self.files(entry.source) if entry.source is not None else None
-            programs[entry.name] = program_of(entry.name, _named(entry), {}, files, spark_conf=self.spark_conf)
+            declared = DeclaredVertex(entry.name, options=VertexOptions(spark_conf=self.spark_conf))
+            programs[entry.name] = VertexProgram(declared, _named(entry), files)
         return graph, programs
 
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, all_distinct, as_many_rows, by, in_order, query, some_of, source, spread, whole
+from airflow_abs.testing.corpus_bench.entries import (
+    Family,
+    all_distinct,
+    as_many_rows,
+    by,
+    in_order,
+    query,
+    some_of,
+    source,
+    spread,
+    whole,
+)
 
 FAMILY = Family("sets, order and limits")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, all_distinct, by, query, source, spread
+from airflow_abs.testing.corpus_bench.entries import Family, all_distinct, by, query, source, spread
 
 FAMILY = Family("windows")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, all_distinct, as_many_rows, by, one_value, query, source, spread, whole
+from airflow_abs.testing.corpus_bench.entries import (
+    Family,
+    all_distinct,
+    as_many_rows,
+    by,
+    one_value,
+    query,
+    source,
+    spread,
+    whole,
+)
 
 FAMILY = Family("values of their own")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

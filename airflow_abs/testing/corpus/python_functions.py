@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, by, source, spread, whole
+from airflow_abs.testing.corpus_bench.entries import Family, by, source, spread, whole
 
 FAMILY = Family("Python functions")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

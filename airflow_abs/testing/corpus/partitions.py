@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, all_distinct, by, query, source, spread, whole
+from airflow_abs.testing.corpus_bench.entries import Family, all_distinct, by, query, source, spread, whole
 
 FAMILY = Family("functions over partitions")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import functions as F
 
-from tests.proof.entries import Family, by, query, source, spread, whole
+from airflow_abs.testing.corpus_bench.entries import Family, by, query, source, spread, whole
 
 FAMILY = Family("aggregates")
 safe, unsafe = FAMILY.safe, FAMILY.unsafe
