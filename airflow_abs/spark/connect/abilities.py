@@ -98,15 +98,19 @@ class Abilities:
         if not allow_untried and not (tried and server[2] > max(tried)):
             raise VersionMismatchError(
                 f"Spark Connect server runs Spark {self.release}, which nobody has tried with this release of "
-                f'airflow_abs; run the server on Spark {_usable(ours)}, or put "allow_untried_spark": true into the '
-                "extra of the connection"
+                f"airflow_abs; run the server on Spark {_usable(ours)}, or run `airflow-abs server check`, and if it "
+                'finds nothing wrong put "allow_untried_spark": true into the extra of the connection'
             )
         _warn_once(self.release)
 
 
 @cache
 def _warn_once(release: str) -> None:
-    _log.warning("Spark Connect server runs Spark %s, which nobody has tried with this release of airflow_abs", release)
+    _log.warning(
+        "Spark Connect server runs Spark %s, which nobody has tried with this release of airflow_abs; "
+        "`airflow-abs server check` does",
+        release,
+    )
 
 
 def _fits(server: tuple[int, ...], client: tuple[int, ...]) -> bool:
