@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from airflow_abs.cli.main import main
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.testing.corpus_bench import runner
 
 
 def test_a_folder_without_a_server_is_not_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,3 +36,45 @@ def test_a_running_server_is_shown_and_stopped(tmp_path: Path, capsys: pytest.Ca
     finally:
         assert main(["server", "stop", "--folder", str(folder)]) == 0
     assert capsys.readouterr().out == "embedded Spark: stopped\n"
+
+
+@pytest.fixture
+def small_check(connect_server: ConnectEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steps and one job, on the server of the tests."""
+    sample = {"Filter": "filter_where", "refused: limit()/offset()": "limit_rows"}
+    monkeypatch.setattr("airflow_abs.testing.corpus_bench.sample.SAMPLE", sample)
+    monkeypatch.setattr("airflow_abs.testing.examples.EXAMPLES", ("daily_revenue",))
+    monkeypatch.setattr("airflow_abs.hooks.adaptive_spark.AdaptiveSparkHook.get_endpoint", lambda _: connect_server)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("small_check")
+def test_a_right_server_is_checked_and_said_to_be_right(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["server", "check"]) == 0
+    told = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["steps:", "row", "by", "row", "1", "1", "0", "0"] in told
+    assert ["steps:", "sets,", "order", "and", "limits", "1", "0", "1", "0"] in told
+    assert ["job:", "daily_revenue", "1", "1", "0", "0"] in told
+    assert told[-1][2:4] == ["nothing", "wrong,"]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("small_check")
+def test_other_rows_than_plain_sparks_are_said_and_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner, "describe_difference", lambda found, wanted: "1 row is missing")
+    monkeypatch.setattr("airflow_abs.testing.examples.EXAMPLES", ())
+    assert main(["server", "check"]) == 1
+    told = capsys.readouterr().out
+    assert "green but wrong: filter_where (safe): at 3: 1 row is missing" in told
+    assert ": 1 wrong, after " in told
+
+
+def test_a_server_that_is_not_there_is_said_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = ConnectEndpoint("127.0.0.1", 1)
+    monkeypatch.setattr("airflow_abs.hooks.adaptive_spark.AdaptiveSparkHook.get_endpoint", lambda _: nowhere)
+    assert main(["server", "check"]) == 1
+    assert capsys.readouterr().err.startswith("airflow-abs: no Spark Connect server reachable at 127.0.0.1:1")
