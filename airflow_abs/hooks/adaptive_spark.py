@@ -8,7 +8,7 @@ import time
 import weakref
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
@@ -104,6 +104,25 @@ class AdaptiveSparkHook(SparkConnectHook):
         if is_embedded(connection):
             return ensure_embedded_server(embedded_folder(), settings=embedded_settings(connection))
         return remote_endpoint(connection)
+
+
+def stored_endpoint(conn_id: str) -> ConnectEndpoint:
+    """The server of a connection for commands on an Airflow host: tasks have no database to read it from.
+
+    Raises:
+        InvalidValueError: this Airflow has no such connection.
+        SparkOperationError, EmbeddedSparkError: the embedded server does not start.
+    """
+    from airflow.exceptions import AirflowNotFoundException
+    from airflow.models.connection import Connection as StoredConnection
+
+    try:
+        connection = StoredConnection.get_connection_from_secrets(conn_id)
+    except AirflowNotFoundException:
+        raise InvalidValueError(
+            f"this Airflow has no connection {conn_id!r}; expected one that `airflow connections list` shows"
+        ) from None
+    return AdaptiveSparkHook(conn_id)._endpoint(cast("Connection", connection))
 
 
 def _allows_untried(connection: Connection) -> bool:

@@ -30,12 +30,12 @@ def check_server(conn_id: str, folder: Path | None) -> int:
         SparkOperationError: the server cannot be reached, or is too old for this client.
         CorpusError: plain Spark itself does not run there what is to be compared.
     """
-    from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+    from airflow_abs.hooks.adaptive_spark import stored_endpoint
     from airflow_abs.spark.connect.endpoint import probe_blocking
     from airflow_abs.spark.connect.protocol import client_version
     from airflow_abs.testing.corpus_bench.table import describe_exceptions
 
-    endpoint = replace(AdaptiveSparkHook(conn_id).get_endpoint(), allow_untried_spark=True)
+    endpoint = replace(stored_endpoint(conn_id), allow_untried_spark=True)
     release = probe_blocking(endpoint)
     print(f"Spark {release} at {endpoint.address}, client {client_version()}; this takes some minutes", flush=True)
     began = time.monotonic()

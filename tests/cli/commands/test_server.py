@@ -44,7 +44,7 @@ def small_check(connect_server: ConnectEndpoint, monkeypatch: pytest.MonkeyPatch
     sample = {"Filter": "filter_where", "refused: limit()/offset()": "limit_rows"}
     monkeypatch.setattr("airflow_abs.testing.corpus_bench.sample.SAMPLE", sample)
     monkeypatch.setattr("airflow_abs.testing.examples.EXAMPLES", ("daily_revenue",))
-    monkeypatch.setattr("airflow_abs.hooks.adaptive_spark.AdaptiveSparkHook.get_endpoint", lambda _: connect_server)
+    monkeypatch.setattr("airflow_abs.hooks.adaptive_spark.stored_endpoint", lambda _: connect_server)
 
 
 @pytest.mark.spark
@@ -71,10 +71,16 @@ def test_other_rows_than_plain_sparks_are_said_and_counted(
     assert ": 1 wrong, after " in told
 
 
+@pytest.mark.parametrize(
+    ("conn_id", "said"),
+    [
+        ("nowhere", "no Spark Connect server reachable at 127.0.0.1:1: "),
+        ("unknown", "this Airflow has no connection 'unknown'; expected one that `airflow connections list` shows"),
+    ],
+)
 def test_a_server_that_is_not_there_is_said_in_a_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    conn_id: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nowhere = ConnectEndpoint("127.0.0.1", 1)
-    monkeypatch.setattr("airflow_abs.hooks.adaptive_spark.AdaptiveSparkHook.get_endpoint", lambda _: nowhere)
-    assert main(["server", "check"]) == 1
-    assert capsys.readouterr().err.startswith("airflow-abs: no Spark Connect server reachable at 127.0.0.1:1")
+    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", '{"conn_type": "spark_connect", "host": "127.0.0.1", "port": 1}')
+    assert main(["server", "check", "--conn-id", conn_id]) == 1
+    assert capsys.readouterr().err.startswith(f"airflow-abs: {said}")
