@@ -48,7 +48,7 @@ IN_SUBQUERY_VALUES = Ability(
 ABILITIES = (OPERATION_STATUS, PYTHON_ERROR_CLASSES, PLAIN_NUMBERS, PROVED_PLANS, IN_SUBQUERY_VALUES)
 """All of them. docs/reference/compatibility.md says how each was found."""
 
-TRIED: Mapping[tuple[int, int], tuple[int, ...]] = {(4, 2): (0,)}
+TRIED: Mapping[tuple[int, ...], tuple[int, ...]] = {(4, 2): (0,)}
 """The release lines that `make test-spark-versions` is green on, with the patches that it ran on."""
 TRIED_WITH = (4, 2)
 """The client's release line then: one that is newer may send what an older server skips."""
@@ -120,7 +120,7 @@ def _fits(server: tuple[int, ...], client: tuple[int, ...]) -> bool:
 
 def _usable(client: tuple[int, ...]) -> str:
     """What was tried and fits: "4.2.0, 4.3.0 or 4.3.1"; the client's own if nothing does."""
-    tried = [(*line, patch) for line, patches in TRIED.items() for patch in patches]
+    tried: list[tuple[int, ...]] = [(*line, patch) for line, patches in TRIED.items() for patch in patches]
     *others, last = (".".join(map(str, each)) for each in [each for each in tried if _fits(each, client)] or [client])
     return f"{', '.join(others)} or {last}" if others else last
 
