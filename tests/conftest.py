@@ -158,6 +158,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
     It ends response streams after 2 s (not 2 min), so every longer operation of every test is reattached to, and
     reports progress every 0.2 s (not 2 s). `make test-spark-versions` has it of other releases of Spark.
     """
+    from airflow_abs.spark.connect.abilities import TRIED, release_number
     from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
     from airflow_abs.spark.server.embedded_state import EmbeddedSettings
     from testbed.environments import SERVER_RELEASE, server_of
@@ -175,9 +176,11 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
         ),
     )
     if SERVER_RELEASE in os.environ:
-        with pytest.MonkeyPatch.context() as patch, server_of(os.environ[SERVER_RELEASE], folder, settings) as endpoint:
+        release = os.environ[SERVER_RELEASE]
+        with pytest.MonkeyPatch.context() as patch, server_of(release, folder, settings) as endpoint:
             # What other releases lack is found by trying.
-            patch.setattr("airflow_abs.spark.connect.abilities.Abilities.check", lambda abilities, client, **_: None)
+            number = release_number(release)
+            patch.setitem(TRIED, number[:2], (*TRIED.get(number[:2], ()), number[2]))
             yield endpoint
         return
     try:

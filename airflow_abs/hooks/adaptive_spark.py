@@ -113,8 +113,8 @@ def stored_endpoint(conn_id: str) -> ConnectEndpoint:
         InvalidValueError: this Airflow has no such connection.
         SparkOperationError, EmbeddedSparkError: the embedded server does not start.
     """
-    from airflow.exceptions import AirflowNotFoundException
     from airflow.models.connection import Connection as StoredConnection
+    from airflow.sdk.exceptions import AirflowNotFoundException
 
     try:
         connection = StoredConnection.get_connection_from_secrets(conn_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,7 @@ from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import Operation, is_alive
 from airflow_abs.spark.connect.protocol import client_version
 from airflow_abs.spark.errors import TransientSparkError, VersionMismatchError
+from testbed.environments import SERVER_RELEASE
 
 ENDPOINT = ConnectEndpoint("spark.example")
 OPERATION = Operation("session", "operation", b"")
@@ -173,4 +175,4 @@ def test_a_real_server_tells_its_release(connect_server: ConnectEndpoint) -> Non
         async with open_connection(connect_server) as connection:
             return await connection.abilities()
 
-    assert asyncio.run(ask()) == Abilities(client_version())
+    assert asyncio.run(ask()) == Abilities.of_release(os.environ.get(SERVER_RELEASE, client_version()))
