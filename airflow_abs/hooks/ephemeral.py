@@ -15,6 +15,8 @@ _OURS = (
     "spark.driver.timeout",
     "spark.master",
     "spark.submit.deployMode",
+    "spark.kubernetes.driver.pod.name",
+    "spark.yarn.maxAppAttempts",
 )
 
 

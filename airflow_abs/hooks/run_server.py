@@ -6,12 +6,17 @@ import secrets
 import time
 from dataclasses import replace
 
-from airflow_abs.exchange.paths import JobFolder, uri_for_spark
-from airflow_abs.exchange.records.server_record import RunServer, delete_start, prepare_start, read_server, write_server
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.server_record import RunServer, delete_start, read_server, write_server
+from airflow_abs.hooks.clusters import ClusterManager, ServerStart, open_cluster
 from airflow_abs.hooks.ephemeral import Ephemeral
-from airflow_abs.hooks.spark_application import ServerSubmitHook, is_active
 from airflow_abs.hooks.storage import open_path
-from airflow_abs.spark.server.application import derive_token, server_properties
+from airflow_abs.spark.errors import ConnectServerUnreachableError
+from airflow_abs.spark.server.application import derive_token
+
+_KILL_SECONDS = 60.0
+_ASK_AGAIN_SECONDS = 10.0
+_POLL_SECONDS = 0.5
 
 
 def starts_folder(settings: Ephemeral, folder: JobFolder) -> JobFolder:
@@ -19,16 +24,22 @@ def starts_folder(settings: Ephemeral, folder: JobFolder) -> JobFolder:
     return folder if settings.folder is None else replace(folder, root=open_path(settings.folder))
 
 
-def find_server(hook: ServerSubmitHook, folder: JobFolder) -> RunServer | None:
+def find_server(cluster: ClusterManager, folder: JobFolder) -> RunServer | None:
     """The server that an earlier try, or the run before it was cleared, has left running."""
     server = read_server(folder)
-    if server is None or not server.application or not is_active(hook.state(server.application)):
+    if server is None or not server.key:
         return None
-    return server
+    if not server.application:  # its submitter died: the cluster may have it all the same
+        application = cluster.find(server.key)
+        if application is None:
+            return None
+        server = replace(server, application=application)
+        write_server(folder, server)
+    return server if cluster.state(server.application).is_active else None
 
 
-def start_server(hook: ServerSubmitHook, settings: Ephemeral, folder: JobFolder, secret: str) -> RunServer:
-    """Submit a new one, and note it at once, so that whoever comes later can end it.
+def start_server(cluster: ClusterManager, settings: Ephemeral, folder: JobFolder, secret: str) -> RunServer:
+    """Submit a new one. It is noted before and at once after that, so that whoever comes later can end it.
 
     Raises:
         ConnectAccessDeniedError: there is no secret to derive its token from.
@@ -40,11 +51,11 @@ def start_server(hook: ServerSubmitHook, settings: Ephemeral, folder: JobFolder,
     key = secrets.token_hex(8)
     token = derive_token(secret, key)
     mask_secret(token)
-    start = prepare_start(starts_folder(settings, folder), key)
+    server = RunServer(key, "", time.time(), trusted_network=settings.trusted_network)
+    write_server(folder, server)
     name = f"airflow-abs {folder.dag_id}/{folder.run_id}/{folder.job}"
-    properties = server_properties(uri_for_spark(start), settings.conf, settings.lifetime)
-    application = hook.start(name, start, properties, token)
-    server = RunServer(key, application, time.time(), trusted_network=settings.trusted_network)
+    start = ServerStart(key, name, starts_folder(settings, folder), settings.conf, settings.lifetime, token)
+    server = replace(server, application=cluster.submit(start))
     write_server(folder, server)
     return server
 
@@ -53,12 +64,38 @@ def stop_server(settings: Ephemeral, folder: JobFolder) -> str:
     """End the run's server, if there is one; what it was called, or "".
 
     Raises:
-        ConnectServerUnreachableError: it goes on, or its cluster manager does not answer.
+        ConnectServerUnreachableError: it does not end, or its cluster manager does not answer.
     """
     server = read_server(folder)
-    if server is None or not server.application:
+    if server is None or not server.key:
         return ""
-    ServerSubmitHook(settings.conn_id).stop(server.application)
-    write_server(folder, replace(server, application="", host="", port=0))
+    cluster = open_cluster(settings.conn_id)
+    application = server.application or cluster.find(server.key) or ""
+    if application:
+        stop_application(cluster, application)
+    write_server(folder, replace(server, key="", application="", host="", port=0))
     delete_start(starts_folder(settings, folder), server.key)
-    return server.application
+    return application
+
+
+def stop_application(cluster: ClusterManager, application: str) -> None:
+    """End it, and wait until it is gone. One that has ended already is fine.
+
+    It is asked to end also if its cluster manager, in recovery itself, knows nothing of it now.
+
+    Raises:
+        ConnectServerUnreachableError: it is still there after a minute.
+    """
+    cluster.kill(application)
+    started = asked = time.monotonic()
+    while (state := cluster.state(application)).is_active:
+        now = time.monotonic()
+        if now >= started + _KILL_SECONDS:
+            raise ConnectServerUnreachableError(
+                f"Spark server {application} is still {state} after {_KILL_SECONDS:g} s of "
+                "asking it to end; end it at its cluster manager"
+            )
+        if now >= asked + _ASK_AGAIN_SECONDS:
+            cluster.kill(application)
+            asked = now
+        time.sleep(_POLL_SECONDS)

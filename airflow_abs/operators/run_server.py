@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.exchange.records.server_record import RunServer
+    from airflow_abs.hooks.clusters import ClusterManager
     from airflow_abs.hooks.ephemeral import Ephemeral
-    from airflow_abs.hooks.spark_application import ServerSubmitHook
 
 # One that starts at once is awaited in the worker; one that waits for room on the cluster keeps no worker busy.
 _WORKER_SECONDS = 60.0
@@ -51,20 +51,21 @@ class StartServerOperator(ServerTask):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"doc_md": _START_DOCS, **kwargs})
-        self._hook: ServerSubmitHook | None = None
+        self._cluster: ClusterManager | None = None
+        self._application = ""
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+        from airflow_abs.hooks.clusters import open_cluster
         from airflow_abs.hooks.run_server import find_server, start_server, stop_server
-        from airflow_abs.hooks.spark_application import ServerSubmitHook
         from airflow_abs.spark.errors import SparkOperationError
 
         folder, secret = self.folder(context), AdaptiveSparkHook(self.conn_id).secret()
-        hook = self._hook = ServerSubmitHook(self.server.conn_id)
-        server = find_server(hook, folder) or start_server(hook, self.server, folder, secret)
-        hook.name_application(server.application)
+        cluster = self._cluster = open_cluster(self.server.conn_id)
+        server = find_server(cluster, folder) or start_server(cluster, self.server, folder, secret)
+        self._application = server.application
         try:
-            up = self._await(hook, folder, server)
+            up = self._await(cluster, folder, server)
         except SparkOperationError:
             stop_server(self.server, folder)
             raise
@@ -76,34 +77,35 @@ class StartServerOperator(ServerTask):
 
     def on_kill(self) -> None:
         """Ends spark-submit, and the driver once it is known."""
-        if self._hook is not None:
-            self._hook.on_kill()
+        if self._cluster is not None:
+            self._cluster.abort()
+            if self._application:
+                self._cluster.kill(self._application)
 
-    def _await(self, hook: ServerSubmitHook, folder: JobFolder, server: RunServer) -> RunServer | None:
+    def _await(self, cluster: ClusterManager, folder: JobFolder, server: RunServer) -> RunServer | None:
         """The server with its address, noted; None if it has not answered for as long as the worker waits.
 
         Raises:
             ConnectServerUnreachableError: it has ended, or its time to start is over, or it may not be spoken to.
         """
         from airflow_abs.exchange.records.server_record import write_server
-        from airflow_abs.hooks.spark_application import is_active
         from airflow_abs.spark.errors import ConnectServerUnreachableError
 
         patience = time.monotonic() + _WORKER_SECONDS
         # One that was up is not given up for one answer that it owes.
         deadline = max(server.submitted + self.server.start_timeout, time.time() + _WORKER_SECONDS)
-        told = ""
+        told = None
         while True:
-            state = hook.state(server.application)
+            state = cluster.state(server.application)
             if state != told:
                 self.log.info("Spark server %s: %s", server.application, state)
                 told = state
-            if not is_active(state):
+            if not state.is_active:
                 raise ConnectServerUnreachableError(
                     f"Spark server {server.application} is {state} and never answered; its log, at the cluster manager "
                     "or on the worker, says why"
                 )
-            up = self._find_address(folder, server)
+            up = self._find_address(cluster, folder, server)
             if up is not None:
                 write_server(folder, up)
                 return up
@@ -116,15 +118,14 @@ class StartServerOperator(ServerTask):
                 return None
             time.sleep(_LOOK_SECONDS)
 
-    def _find_address(self, folder: JobFolder, server: RunServer) -> RunServer | None:
+    def _find_address(self, cluster: ClusterManager, folder: JobFolder, server: RunServer) -> RunServer | None:
         """The server with its address, if it has announced one and answers there."""
-        from airflow_abs.exchange.records.server_record import read_announcement
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.hooks.run_server import starts_folder
         from airflow_abs.spark.connect.endpoint import probe_blocking
         from airflow_abs.spark.errors import ConnectServerUnreachableError
 
-        address = read_announcement(starts_folder(self.server, folder), server.key)
+        address = cluster.address(server.application, starts_folder(self.server, folder), server.key)
         if address is None:
             return None
         up = replace(server, host=address[0], port=address[1])

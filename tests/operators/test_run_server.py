@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -13,54 +12,59 @@ from airflow.sdk.exceptions import AirflowRescheduleException
 from airflow_abs import Ephemeral
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.server_record import RunServer, read_server
+from airflow_abs.hooks.clusters import ApplicationState, ServerStart
 from airflow_abs.operators import run_server
 from airflow_abs.operators.release import ReleaseOperator
 from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError
 
 CONTEXT: Any = {"dag_run": SimpleNamespace(dag_id="dag", run_id="run")}
-STARTED = '{"Event":"SparkListenerConnectServiceStarted","hostAddress":"localhost","bindingPort":4711}\n'
 
 
 class Cluster:
-    """What all hooks share: state by driver, and what was asked of it."""
+    """A cluster manager in memory: state by driver, key by driver, and what was asked of it."""
 
     states: ClassVar[dict[str, str]] = {}
+    keys: ClassVar[dict[str, str]] = {}
     announces: ClassVar[bool] = True
+    reason: ClassVar[str] = ""
+    dies: ClassVar[bool] = False
 
-    def __init__(self, conn_id: str) -> None:
-        assert conn_id == "cluster"
-        self._named = ""
-
-    def start(self, name: str, folder: Path, properties: Mapping[str, str], token: str) -> str:
+    def submit(self, start: ServerStart) -> str:
         driver = f"driver-{len(self.states)}"
-        self.states[driver] = "RUNNING"
-        if self.announces:
-            (folder / "app-1.inprogress").write_text(STARTED)
+        self.states[driver], self.keys[start.key] = "RUNNING", driver
+        if self.dies:
+            raise KeyboardInterrupt
         return driver
 
-    def state(self, application: str) -> str:
-        return self.states[application]
+    def find(self, key: str) -> str | None:
+        driver = self.keys.get(key)
+        return driver if driver is not None and self.state(driver).is_active else None
 
-    def stop(self, application: str) -> None:
+    def state(self, application: str) -> ApplicationState:
+        word = self.states[application]
+        return ApplicationState(word, word == "RUNNING", self.reason)
+
+    def address(self, application: str, folder: JobFolder, key: str) -> tuple[str, int] | None:
+        assert self.keys[key] == application
+        return ("localhost", 4711) if self.announces else None
+
+    def kill(self, application: str) -> None:
         self.states[application] = "KILLED"
 
-    def name_application(self, application: str) -> None:
-        self._named = application
-
-    def on_kill(self) -> None:
-        self.stop(self._named)
+    def abort(self) -> None:
+        pass
 
 
 @pytest.fixture(autouse=True)
 def cluster(monkeypatch: pytest.MonkeyPatch) -> type[Cluster]:
     """Its servers answer as soon as they are asked; a worker waits for no time at all."""
-    for name in ("airflow_abs.hooks.spark_application", "airflow_abs.hooks.run_server"):
-        monkeypatch.setattr(f"{name}.ServerSubmitHook", Cluster)
+    for name in ("clusters", "run_server"):
+        monkeypatch.setattr(f"airflow_abs.hooks.{name}.open_cluster", {"cluster": Cluster()}.__getitem__)
     monkeypatch.setattr("airflow_abs.spark.connect.endpoint.probe_blocking", lambda endpoint: "4.2.0")
     monkeypatch.setattr(run_server, "_WORKER_SECONDS", 0.0)
-    monkeypatch.setattr(Cluster, "states", {})
-    monkeypatch.setattr(Cluster, "announces", True)
+    for name, value in {"states": {}, "keys": {}, "announces": True, "reason": "", "dies": False}.items():
+        monkeypatch.setattr(Cluster, name, value)
     monkeypatch.setenv("AIRFLOW_CONN_RUN_SPARK", '{"conn_type": "spark_connect", "password": "secret"}')
     return Cluster
 
@@ -93,13 +97,31 @@ def test_one_that_does_not_answer_yet_keeps_no_worker_and_is_not_submitted_twice
 
 
 def test_one_that_does_not_answer_in_its_time_is_ended(tmp_path: Path, cluster: type[Cluster]) -> None:
-    cluster.announces = False
+    cluster.announces, cluster.reason = False, "the queue is full"
     with pytest.raises(ConnectServerUnreachableError) as caught:
         task(StartServerOperator, tmp_path, start_timeout=1e-9).execute(CONTEXT)
     assert str(caught.value) == (
-        "Spark server driver-0 is RUNNING and does not answer after 1e-09 s; give it room on the cluster, or raise "
-        "start_timeout of Ephemeral"
+        "Spark server driver-0 is RUNNING (the queue is full) and does not answer after 1e-09 s; give it room on the "
+        "cluster, or raise start_timeout of Ephemeral"
     )
+    assert cluster.states == {"driver-0": "KILLED"}
+
+
+def test_one_whose_submitter_died_is_found_again(tmp_path: Path, cluster: type[Cluster]) -> None:
+    cluster.dies = True
+    with pytest.raises(KeyboardInterrupt):
+        task(StartServerOperator, tmp_path).execute(CONTEXT)
+    cluster.dies = False
+    assert task(StartServerOperator, tmp_path).execute(CONTEXT)["application"] == "driver-0"
+    task(StopServerOperator, tmp_path).execute(CONTEXT)
+    assert cluster.states == {"driver-0": "KILLED"}
+
+
+def test_one_whose_submitter_died_is_ended_with_the_run(tmp_path: Path, cluster: type[Cluster]) -> None:
+    cluster.dies = True
+    with pytest.raises(KeyboardInterrupt):
+        task(StartServerOperator, tmp_path).execute(CONTEXT)
+    task(StopServerOperator, tmp_path).execute(CONTEXT)
     assert cluster.states == {"driver-0": "KILLED"}
 
 

@@ -30,7 +30,8 @@ _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "adl", "a
 
 @dataclass(frozen=True, slots=True)
 class RunServer:
-    """One start of a run's server. `host` is "" until it answers, `application` once it is stopped.
+    """One start of a run's server. `host` is "" until it answers, `application` until it is submitted; all are "" once
+    it is stopped.
 
     `key` is random and public: the server's token is derived from it and from a secret of Airflow's.
     `submitted` is in epoch seconds. With `trusted_network` its token may leave the host in plain text.
@@ -76,7 +77,7 @@ def prepare_start(folder: JobFolder, key: str) -> ExchangePath:
     if location.scheme in _OBJECT_STORES:
         raise ExchangeUnreachableError(
             f"{location}: a run's Spark server announces its address in a file that it keeps open, which object stores "
-            "do not show; give Ephemeral(folder=...) a file system that Airflow and Spark share, such as file: or hdfs:"
+            "do not show; give Ephemeral(folder=...) a file system that both Airflow and Spark mount"
         )
     jar = io.BytesIO()
     zipfile.ZipFile(jar, "w").close()

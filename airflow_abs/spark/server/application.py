@@ -8,26 +8,16 @@ import hmac
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from airflow_abs.exchange.records.server_record import RunServer
 from airflow_abs.spark.connect.endpoint import DEFAULT_USER, ConnectEndpoint
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError
-from airflow_abs.spark.server.embedded_keeper import SERVER_CLASS
-
-Manager = Literal["standalone", "yarn", "kubernetes"]
 
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
+TOKEN_SETTING = "spark.connect.authenticate.token"  # noqa: S105 - a name
+PORT_SETTING = "spark.connect.grpc.binding.port"
+NO_JAR = "spark-internal"
 _TIMEOUT_PLUGIN = "org.apache.spark.deploy.DriverTimeoutPlugin"
-# spark-submit refuses the server's class in cluster mode, but on YARN. This one of Spark's own calls the class that it
-# is given; a standalone worker puts in its address and the jar that it has fetched.
-_WRAPPER_CLASS = "org.apache.spark.deploy.worker.DriverWrapper"
-_SUBMIT_CLASS = "org.apache.spark.deploy.SparkSubmit"
-_NO_JAR = "spark-internal"
-_TOKEN_SETTINGS = {
-    "yarn": f"spark.yarn.appMasterEnv.{TOKEN_VARIABLE}",
-    "kubernetes": f"spark.kubernetes.driverEnv.{TOKEN_VARIABLE}",
-}
 # Of the event log one line is wanted, and these would be many or long. Whole names: Spark takes no patterns here.
 _UNWANTED_EVENTS = (
     "SparkListenerEnvironmentUpdate",
@@ -57,29 +47,17 @@ class Application:
     arguments: tuple[str, ...] = ()
 
 
-def server_application(manager: Manager, master: str, jar: str) -> Application:
-    """The server as an application of this cluster manager, its driver on the cluster; `jar` is the URI of any jar."""
-    match manager:
-        case "standalone":
-            return Application(_WRAPPER_CLASS, jar, ("{{WORKER_URL}}", "{{USER_JAR}}", SERVER_CLASS))
-        case "yarn":
-            return Application(SERVER_CLASS, _NO_JAR)
-        case "kubernetes":
-            return Application(_SUBMIT_CLASS, _NO_JAR, ("--master", master, "--class", SERVER_CLASS, _NO_JAR))
-
-
-def server_properties(folder: str, conf: Mapping[str, str], lifetime: float) -> dict[str, str]:
-    """Everything that the server is started with, but its token.
+def server_properties(conf: Mapping[str, str], lifetime: float) -> dict[str, str]:
+    """What a server is started with on every cluster.
 
     Args:
-        folder: URI in which it announces its address, by the event log, of which all else is left out.
         conf: the author's, which take precedence over what is only suggested here.
         lifetime: seconds after which it ends in any case; in whole minutes.
     """
     suggested = {
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
-        # The triggerer or a worker may be away for a while; what it started goes on.
+        # The triggerer or a worker may be away for a while; what it started continues.
         "spark.connect.execute.manager.detachedTimeout": "2h",
         "spark.connect.session.manager.defaultSessionTimeout": "24h",
         # As on YARN and Kubernetes: `plan` counts the slots as soon as the server answers.
@@ -89,19 +67,20 @@ def server_properties(folder: str, conf: Mapping[str, str], lifetime: float) -> 
     fixed = {
         "spark.plugins": ",".join([*plugins, _TIMEOUT_PLUGIN]),
         "spark.driver.timeout": f"{math.ceil(lifetime / 60)}min",
-        "spark.connect.grpc.binding.port": "0",
+    }
+    return suggested | dict(conf) | fixed
+
+
+def announcing_properties(folder: str) -> dict[str, str]:
+    """Any free port, and its announcement in an event log of one line; `folder` is the URI of the log's."""
+    return {
+        PORT_SETTING: "0",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder,
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.excludedPatterns": ",".join(_UNWANTED_EVENTS),
     }
-    return suggested | dict(conf) | fixed
-
-
-def token_settings(manager: Manager, token: str) -> dict[str, str]:
-    """The token as settings; {} for a standalone cluster, which passes the variable itself on."""
-    return {_TOKEN_SETTINGS[manager]: token} if manager in _TOKEN_SETTINGS else {}
 
 
 def derive_token(secret: str, key: str) -> str:

@@ -88,6 +88,6 @@ def test_an_object_store_is_refused_because_it_shows_no_file_that_is_being_writt
         prepare_start(folder, "k")
     assert str(caught.value) == (
         "s3://bucket/exchange/dag/run/job/_server-k: a run's Spark server announces its address in a file that it "
-        "keeps open, which object stores do not show; give Ephemeral(folder=...) a file system that Airflow and Spark "
-        "share, such as file: or hdfs:"
+        "keeps open, which object stores do not show; give Ephemeral(folder=...) a file system that both Airflow and "
+        "Spark mount"
     )

@@ -12,35 +12,19 @@ from airflow_abs.spark.connect.endpoint import ConnectEndpoint, describe_unreach
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError
 from airflow_abs.spark.server.application import (
+    announcing_properties,
     derive_token,
-    server_application,
     server_endpoint,
     server_properties,
-    token_settings,
 )
-from airflow_abs.spark.server.embedded_keeper import SERVER_CLASS
 
 UP = RunServer("k", "driver-1", 1.0, "localhost", 4711)
 REMOTE = RunServer("k", "driver-1", 1.0, "worker-7", 4711)
 
 
-def test_a_standalone_cluster_gets_sparks_own_wrapper_because_spark_submit_refuses_the_servers_class() -> None:
-    found = server_application("standalone", "spark://m:6066", "file:///x/application.jar")
-    assert found.main_class == "org.apache.spark.deploy.worker.DriverWrapper"
-    assert found.jar == "file:///x/application.jar"
-    assert found.arguments == ("{{WORKER_URL}}", "{{USER_JAR}}", SERVER_CLASS)
-
-
-def test_yarn_gets_the_server_itself_and_kubernetes_a_spark_submit_inside_the_pod() -> None:
-    assert server_application("yarn", "yarn", "x.jar").main_class == SERVER_CLASS
-    found = server_application("kubernetes", "k8s://https://k", "x.jar")
-    assert found.main_class == "org.apache.spark.deploy.SparkSubmit"
-    assert found.arguments == ("--master", "k8s://https://k", "--class", SERVER_CLASS, "spark-internal")
-
-
 def test_the_author_wins_over_what_is_suggested_and_not_over_what_the_server_is_found_by() -> None:
     conf = {"spark.scheduler.mode": "FIFO", "spark.eventLog.dir": "/mine", "spark.plugins": "a.B"}
-    found = server_properties("file:///x", conf, 61.0)
+    found = server_properties(conf, 61.0) | announcing_properties("file:///x")
     assert found["spark.scheduler.mode"] == "FIFO"
     assert found["spark.eventLog.dir"] == "file:///x"
     assert found["spark.plugins"] == "a.B,org.apache.spark.deploy.DriverTimeoutPlugin"
@@ -57,12 +41,6 @@ def test_a_token_can_be_derived_again_and_differs_from_start_to_start() -> None:
     assert len(token) == 43  # 256 bits in base64
     with pytest.raises(ConnectAccessDeniedError, match="the password of the job's connection, which has none; set it"):
         derive_token("", "k")
-
-
-def test_only_clusters_that_do_not_pass_the_variable_on_get_the_token_as_a_setting() -> None:
-    assert token_settings("standalone", "t") == {}
-    assert token_settings("yarn", "t") == {"spark.yarn.appMasterEnv.SPARK_CONNECT_AUTHENTICATE_TOKEN": "t"}
-    assert token_settings("kubernetes", "t") == {"spark.kubernetes.driverEnv.SPARK_CONNECT_AUTHENTICATE_TOKEN": "t"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,175 @@
+"""Kubernetes: the server is a driver's pod, its token a Secret that the pod owns, its address the pod's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, ServerStart
+from airflow_abs.hooks.clusters.submission import SparkSubmission
+from airflow_abs.spark.errors import ConnectServerUnreachableError
+from airflow_abs.spark.server.application import (
+    NO_JAR,
+    PORT_SETTING,
+    TOKEN_VARIABLE,
+    Application,
+    server_properties,
+)
+from airflow_abs.spark.server.embedded_keeper import SERVER_CLASS
+
+_PORT = 15002
+"""A pod has an address of its own, and a container port of 0 is refused."""
+_SUBMIT_CLASS = "org.apache.spark.deploy.SparkSubmit"
+"""spark-submit refuses the server's class in cluster mode; in the driver's pod it is called once more."""
+_TOKEN_KEY = "token"  # noqa: S105 - a name
+_NOT_FOUND = 404
+
+
+@dataclass
+class Kubernetes:
+    """See `ClusterManager`. The API is asked by the Kubernetes provider's hook, in or out of the cluster."""
+
+    submission: SparkSubmission
+
+    def submit(self, start: ServerStart) -> str:
+        namespace, name = self._namespace, _name(start.key)
+        api = self._api  # says what is wrong with its connection before anything is submitted
+        settings = {
+            # A namespace without room for executors must not end the server: its callers wait, and say for what.
+            "spark.executor.maxNumFailures": "1000000",
+            "spark.kubernetes.executor.podNamePrefix": name,
+            **server_properties(start.conf, start.lifetime),
+            PORT_SETTING: str(_PORT),
+            "spark.kubernetes.driver.pod.name": name,
+            f"spark.kubernetes.driver.secretKeyRef.{TOKEN_VARIABLE}": f"{name}:{_TOKEN_KEY}",
+            "spark.kubernetes.submission.waitAppCompletion": "false",
+        }
+        arguments = ("--master", self.submission.master, "--class", SERVER_CLASS, NO_JAR)
+        secret = {"metadata": {"name": name}, "type": "Opaque", "stringData": {_TOKEN_KEY: start.token}}
+        with self._asked(f"create the secret {namespace}/{name}"):
+            api.create_namespaced_secret(namespace, secret)
+        try:
+            self.submission.run(start.name, Application(_SUBMIT_CLASS, NO_JAR, arguments), settings, None)
+            self._give_away(namespace, name)
+        except BaseException:
+            with self._asked(f"delete the secret {namespace}/{name}"):
+                api.delete_namespaced_secret(name, namespace)
+            raise
+        return f"{namespace}:{name}"
+
+    def find(self, key: str) -> str | None:
+        application = f"{self._namespace}:{_name(key)}"
+        return application if self.state(application).is_active else None
+
+    def state(self, application: str) -> ApplicationState:
+        pod = self._read_pod(application)
+        if pod is None:
+            return UNKNOWN
+        word = str(pod.status.phase or "Pending")
+        return ApplicationState(word, word in ("Pending", "Running"), next(_reasons(pod), ""))
+
+    def address(self, application: str, folder: JobFolder, key: str) -> tuple[str, int] | None:
+        pod = self._read_pod(application)
+        return (str(pod.status.pod_ip), _PORT) if pod is not None and pod.status.pod_ip else None
+
+    def kill(self, application: str) -> None:
+        namespace, _, name = application.partition(":")
+        with self._asked(f"delete the pod {namespace}/{name}"):
+            self._api.delete_namespaced_pod(name, namespace)
+        with self._asked(f"delete the secret {namespace}/{name}"):  # of a submission that came to no pod
+            self._api.delete_namespaced_secret(name, namespace)
+
+    def abort(self) -> None:
+        self.submission.abort()
+
+    @property
+    def _namespace(self) -> str:
+        if self.submission.namespace is None:
+            raise ValueError(
+                f"connection {self.submission.conn_id!r} names Kubernetes and no namespace; expected one in its extra, "
+                'such as {"namespace": "spark"}'
+            )
+        return self.submission.namespace
+
+    def _give_away(self, namespace: str, name: str) -> None:
+        """Let the Secret end with the pod, whoever deletes that."""
+        pod = self._read_pod(f"{namespace}:{name}")
+        if pod is None:
+            raise ConnectServerUnreachableError(
+                f"spark-submit made no pod {namespace}/{name}, or it is gone already; look for its end in the events "
+                "of the namespace, and clear start_server of the run"
+            )
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod.metadata.uid}
+        with self._asked(f"change the secret {namespace}/{name}"):
+            self._api.patch_namespaced_secret(name, namespace, {"metadata": {"ownerReferences": [owner]}})
+
+    def _read_pod(self, application: str) -> Any:
+        """None if there is none."""
+        namespace, _, name = application.partition(":")
+        with self._asked(f"read the pod {namespace}/{name}"):
+            return self._api.read_namespaced_pod(name, namespace)
+        return None
+
+    @contextmanager
+    def _asked(self, what: str) -> Iterator[None]:
+        """A call of the API; what is not there (any more) is no error.
+
+        Raises:
+            ConnectServerUnreachableError: it was refused, or nobody answered.
+        """
+        try:
+            yield
+        except Exception as error:
+            status = getattr(error, "status", None)
+            if status == _NOT_FOUND:
+                return
+            said = getattr(error, "reason", None) or error
+            raise ConnectServerUnreachableError(
+                f"Kubernetes does not let Airflow {what}: {status or type(error).__name__} {said}; check the "
+                f"Kubernetes connection {self._kubernetes_conn_id!r} and the rights of its account"
+            ) from error
+
+    @property
+    def _kubernetes_conn_id(self) -> str:
+        return str(self.submission.extra.get("kubernetes_conn_id") or "kubernetes_default")
+
+    @cached_property
+    def _api(self) -> Any:
+        from airflow.providers.cncf.kubernetes.hooks.kubernetes import KubernetesHook
+
+        with self._asked("open its API"):
+            return KubernetesHook(self._kubernetes_conn_id).core_v1_client
+
+
+def check_installed() -> None:
+    """Whether Airflow can speak with Kubernetes.
+
+    Raises:
+        ConnectServerUnreachableError: says what to install.
+    """
+    try:
+        import airflow.providers.cncf.kubernetes  # noqa: F401
+    except ImportError as error:
+        raise ConnectServerUnreachableError(
+            "a Spark server on Kubernetes needs the package apache-airflow-providers-cncf-kubernetes, which is not "
+            "installed; run `pip install 'airflow-abs[kubernetes]'` in the environment of Airflow's workers"
+        ) from error
+
+
+def _name(key: str) -> str:
+    return f"airflow-abs-{key}"
+
+
+def _reasons(pod: Any) -> Iterator[str]:
+    """Why it does not run, as far as Kubernetes says."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            yield f"{condition.reason}: {condition.message}"
+    for container in pod.status.container_statuses or ():
+        for state in (container.state.waiting, container.state.terminated):
+            if state is not None and state.reason not in (None, "Completed", "ContainerCreating"):
+                yield f"{state.reason}: {state.message}" if state.message else str(state.reason)

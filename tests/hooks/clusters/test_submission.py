@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_abs.hooks.clusters import open_cluster
+from airflow_abs.hooks.clusters.submission import SparkSubmission
+from airflow_abs.spark.server.application import Application
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, host: str, **extra: Any) -> SparkSubmission:
+    connection = {"conn_type": "spark", "host": host, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", json.dumps(connection))
+    return SparkSubmission("cluster")
+
+
+@pytest.mark.parametrize("host", ["local[*]", "spark://one:7077,two:7077"])
+def test_a_connection_that_names_no_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    with pytest.raises(ValueError, match=r"connection 'cluster' names the Spark master '.*'; Ephemeral needs"):
+        open_cluster(connect(monkeypatch, host).conn_id)
+
+
+def test_sparks_own_command_is_used_where_the_path_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hook = connect(monkeypatch, "spark://master:6066")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (found,) = hook._get_spark_binary_path()
+    assert found.endswith("/pyspark/bin/spark-submit")
+    assert os.access(found, os.X_OK)
+    (tmp_path / "spark-submit").touch(mode=0o755)
+    assert hook._get_spark_binary_path() == [str(tmp_path / "spark-submit")]
+
+
+def test_the_token_is_on_no_command_line_and_nothing_else_of_the_worker_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def popen(command: list[str], env: dict[str, str], **options: Any) -> Any:
+        file = Path(command[command.index("--properties-file") + 1])
+        seen.update(command=" ".join(command), env=env, mode=file.stat().st_mode & 0o777, file=file.read_text())
+        raise RuntimeError("seen")
+
+    monkeypatch.setattr("subprocess.Popen", popen)
+    monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "fernet")
+    settings = {"spark.driver.memory": "1g", "spark.x": "a\\b\nc"}
+    with pytest.raises(RuntimeError, match="seen"):
+        connect(monkeypatch, "spark://master:7077").run("run", Application("Main", "a.jar"), settings, "the token")
+    assert "the token" not in seen["command"]
+    assert "--deploy-mode cluster" in seen["command"]
+    assert "--master spark://master:7077" in seen["command"]
+    assert seen["env"]["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == "the token"
+    assert not [name for name in seen["env"] if name.startswith("AIRFLOW")]
+    assert seen["mode"] == 0o600
+    assert seen["file"].splitlines() == ["spark.driver.memory 1g", "spark.x a\\\\b\\nc"]
