@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,7 @@ _ACTIVE = frozenset({"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"})
 _CALL_SECONDS = 30
 _REPEATS = 7
 """With waits that double from 1 s: two minutes, in which a restarted resource manager is back."""
+_RECOVERY_SECONDS, _RECOVERY_POLL_SECONDS = 120.0, 0.5
 
 
 @dataclass
@@ -51,14 +53,18 @@ class Yarn:
         return self.submission.submitted
 
     def find(self, key: str) -> str | None:
-        found = self._ask(f"?applicationTags={_tag(key)}&states={','.join(sorted(_ACTIVE))}")
+        self._await_recovery()
+        found = self._ask(f"/apps?applicationTags={_tag(key)}&states={','.join(sorted(_ACTIVE))}")
         applications = ((found or {}).get("apps") or {}).get("app") or []
         return str(applications[0]["id"]) if applications else None
 
     def state(self, application: str) -> ApplicationState:
-        found = self._ask(f"/{application}")
+        found = self._ask(f"/apps/{application}")
+        if found is None:  # it was forgotten, or the resource manager has not read what it knew
+            self._await_recovery()
+            found = self._ask(f"/apps/{application}")
         if found is None:
-            return UNKNOWN  # the resource manager forgets what ended long ago
+            return UNKNOWN
         about = found["app"]
         word = str(about["state"])
         return ApplicationState(word, word in _ACTIVE, _one_line(str(about.get("diagnostics") or "")))
@@ -67,16 +73,31 @@ class Yarn:
         return read_announcement(folder, key)
 
     def kill(self, application: str) -> None:
-        self._ask(f"/{application}/state", {"state": "KILLED"})
+        self._ask(f"/apps/{application}/state", {"state": "KILLED"})
 
     def abort(self) -> None:
         self.submission.abort()
+
+    def _await_recovery(self) -> None:
+        """Wait while a resource manager that was restarted answers, but does not know its applications yet.
+
+        Raises:
+            ConnectServerUnreachableError: it does not come to know them.
+        """
+        deadline = time.monotonic() + _RECOVERY_SECONDS
+        while (state := ((self._ask("/info") or {}).get("clusterInfo") or {}).get("haState")) != "ACTIVE":
+            if time.monotonic() >= deadline:
+                raise ConnectServerUnreachableError(
+                    f"the resource manager of YARN at {self.submission.resource_manager} has been {state} for "
+                    f"{_RECOVERY_SECONDS:g} s, so it does not know its applications; expected ACTIVE: look at its log"
+                )
+            time.sleep(_RECOVERY_POLL_SECONDS)
 
     def _ask(self, path: str, change: dict[str, str] | None = None) -> dict[str, Any] | None:
         """The answer; None for what the resource manager does not know."""
         import requests
 
-        url = f"{self.submission.resource_manager}/ws/v1/cluster/apps{path}"
+        url = f"{self.submission.resource_manager}/ws/v1/cluster{path}"
         try:
             answer = self._session.request("GET" if change is None else "PUT", url, json=change, timeout=_CALL_SECONDS)
             if answer.status_code == requests.codes.not_found:

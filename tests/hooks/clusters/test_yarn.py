@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from airflow_abs.hooks.clusters import ServerStart
+from airflow_abs.hooks.clusters import yarn as module
 from airflow_abs.hooks.clusters.yarn import Yarn
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.embedded_keeper import SERVER_CLASS
 from tests.hooks.clusters.conftest import Submitted
 
-APPS = "/ws/v1/cluster/apps"
+APPS, INFO = "/ws/v1/cluster/apps", "/ws/v1/cluster/info"
 
 
 class ResourceManager(ThreadingHTTPServer):
@@ -24,7 +25,8 @@ class ResourceManager(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers: dict[str, Any] = {}
+        self.answers: dict[str, Any] = {INFO: {"clusterInfo": {"haState": "ACTIVE"}}}
+        self.recovering: list[str] = []
         self.changes: list[tuple[str, Any]] = []
         self.away = 0
 
@@ -38,6 +40,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(503, {})
         else:
             found = self.server.answers.get(self.path)
+            if self.server.recovering:
+                found = {"clusterInfo": {"haState": self.server.recovering.pop()}} if self.path == INFO else None
             self._answer(404 if found is None else 200, found or {"RemoteException": {}})
 
     def do_PUT(self) -> None:
@@ -125,6 +129,23 @@ def test_a_manager_that_restarts_is_waited_for(yarn: Yarn, manager: ResourceMana
     manager.answers[f"{APPS}/application_1"] = {"app": {"state": "RUNNING"}}
     manager.away = 2
     assert yarn.state("application_1").is_active
+
+
+def test_a_manager_that_does_not_know_its_applications_yet_has_not_forgotten_them(
+    yarn: Yarn, manager: ResourceManager
+) -> None:
+    manager.answers[f"{APPS}/application_1"] = {"app": {"state": "RUNNING"}}
+    manager.recovering = ["INITIALIZING", "INITIALIZING"]
+    assert yarn.state("application_1").is_active
+
+
+def test_one_that_never_comes_to_know_them_is_named(
+    yarn: Yarn, manager: ResourceManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_RECOVERY_SECONDS", 0.0)
+    manager.recovering = ["STANDBY"]
+    with pytest.raises(ConnectServerUnreachableError, match="has been STANDBY for 0 s, so it does not know its"):
+        yarn.state("application_1")
 
 
 def test_one_that_stays_away_is_named(yarn: Yarn, manager: ResourceManager) -> None:
