@@ -44,7 +44,7 @@ def read_exchange(given: str | None = None) -> str:
 
 def _configured(kind: type) -> dict[str, Any]:
     """Texts of what somebody configured."""
-    from airflow.sdk.configuration import conf
+    from airflow_abs.airflow_abilities import conf
 
     return {
         name: text

@@ -27,16 +27,16 @@ async def leave_if_cleared(instance: Any) -> None:
     Raises:
         asyncio.CancelledError: it has forgotten: the one end of a trigger that Airflow takes for no failure.
     """
-    if instance is None or await asyncio.to_thread(_is, "deferred", instance):
+    if instance is None or await asyncio.to_thread(is_in_state, "deferred", instance):
         return
     log.info("the task was cleared, or is over: this trigger ends without an event")
-    while await asyncio.to_thread(_is, "null", instance):
+    while await asyncio.to_thread(is_in_state, "null", instance):
         await asyncio.sleep(_LOOK_SECONDS)
     await asyncio.sleep(_LEAVE_SECONDS)
     raise asyncio.CancelledError
 
 
-def _is(state: str, instance: Any) -> bool:
+def is_in_state(state: str, instance: Any) -> bool:
     """Whether the task instance is in this state, by Airflow's database; True if it does not say."""
     from airflow.sdk.exceptions import AirflowRuntimeError
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance

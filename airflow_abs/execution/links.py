@@ -28,7 +28,7 @@ class AdaptivePlanLink(BaseOperatorLink):
 
 def plan_address(dag_id: str, run_id: str, region: str | None = None, map_index: int = -1) -> str:
     """Where the tab of a run is, with a region (and its subtask) chosen."""
-    from airflow.sdk.configuration import conf
+    from airflow_abs.airflow_abilities import conf
 
     base = conf.get("api", "base_url", fallback="").rstrip("/")
     run = f"{base}/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}/plugin/{PLAN_ROUTE}"

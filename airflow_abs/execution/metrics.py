@@ -21,13 +21,13 @@ _REPEATED = 1000
 
 def emit_decision(folder: JobFolder, decision: RegionDecision) -> None:
     """What was decided: gauges, set when it is decided."""
-    from airflow.sdk.observability import stats
+    from airflow_abs.airflow_abilities import stats
 
-    tags = _tags(folder, decision.region)
-    stats.gauge(f"{PREFIX}.decision.parallelism", decision.parallelism, tags=tags)
-    stats.gauge(f"{PREFIX}.decision.bytes", decision.total_bytes + decision.broadcast_bytes, tags=tags)
-    stats.gauge(f"{PREFIX}.decision.skew", round(decision.max_over_mean, 4), tags=tags)
-    stats.incr(f"{PREFIX}.decision.clamps", len(decision.clamps), tags=tags)
+    metrics, tags = stats(), _tags(folder, decision.region)
+    metrics.gauge(f"{PREFIX}.decision.parallelism", decision.parallelism, tags=tags)
+    metrics.gauge(f"{PREFIX}.decision.bytes", decision.total_bytes + decision.broadcast_bytes, tags=tags)
+    metrics.gauge(f"{PREFIX}.decision.skew", round(decision.max_over_mean, 4), tags=tags)
+    metrics.incr(f"{PREFIX}.decision.clamps", len(decision.clamps), tags=tags)
 
 
 def emit_run(run: RunView) -> None:
@@ -39,22 +39,22 @@ def emit_run(run: RunView) -> None:
 
 
 def _emit_region(folder: JobFolder, region: RegionView, recomputed: Sequence[int]) -> None:
-    from airflow.sdk.observability import stats
+    from airflow_abs.airflow_abilities import stats
 
-    tags = _tags(folder, region.name)
+    metrics, tags = stats(), _tags(folder, region.name)
     committed = [subtask for subtask in region.subtasks if subtask.is_committed]
     for subtask in committed:
-        stats.timing(f"{PREFIX}.subtask.seconds", (subtask.seconds or 0.0) * 1000, tags=tags)
+        metrics.timing(f"{PREFIX}.subtask.seconds", (subtask.seconds or 0.0) * 1000, tags=tags)
         if subtask.waited is not None:
-            stats.timing(f"{PREFIX}.subtask.waited", subtask.waited * 1000, tags=tags)
+            metrics.timing(f"{PREFIX}.subtask.waited", subtask.waited * 1000, tags=tags)
     attempts = [subtask.attempt or 0 for subtask in committed]
     tries = [attempt // _REPEATED if attempt > _REPEATED else attempt for attempt in attempts]
-    stats.incr(f"{PREFIX}.subtask.committed", len(committed), tags=tags)
-    stats.incr(f"{PREFIX}.subtask.retries", sum(max(number - 1, 0) for number in tries), tags=tags)
-    stats.incr(f"{PREFIX}.subtask.recomputations", len(recomputed), tags=tags)
-    stats.incr(f"{PREFIX}.subtask.recomputed_bytes", sum(recomputed), tags=tags)
-    stats.incr(f"{PREFIX}.subtask.rows", sum(subtask.rows or 0 for subtask in committed), tags=tags)
-    stats.incr(f"{PREFIX}.subtask.bytes_out", sum(subtask.bytes_out or 0 for subtask in committed), tags=tags)
+    metrics.incr(f"{PREFIX}.subtask.committed", len(committed), tags=tags)
+    metrics.incr(f"{PREFIX}.subtask.retries", sum(max(number - 1, 0) for number in tries), tags=tags)
+    metrics.incr(f"{PREFIX}.subtask.recomputations", len(recomputed), tags=tags)
+    metrics.incr(f"{PREFIX}.subtask.recomputed_bytes", sum(recomputed), tags=tags)
+    metrics.incr(f"{PREFIX}.subtask.rows", sum(subtask.rows or 0 for subtask in committed), tags=tags)
+    metrics.incr(f"{PREFIX}.subtask.bytes_out", sum(subtask.bytes_out or 0 for subtask in committed), tags=tags)
 
 
 def _tags(folder: JobFolder, region: str) -> dict[str, Any]:

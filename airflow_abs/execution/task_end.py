@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from airflow.triggers.base import TaskSuccessEvent, TriggerEvent
@@ -34,9 +33,12 @@ async def succeed(
 
     from airflow_abs.execution.links import AdaptivePlanLink, plan_address
 
-    await asyncio.to_thread(partial(XCom.set, "return_value", result, **task, _mapped_length=mapped_length))
-    address = plan_address(task["dag_id"], task["run_id"], region, task["map_index"])
-    await BaseXCom.aset(AdaptivePlanLink().xcom_key, address, **task)
+    def push() -> None:
+        XCom.set("return_value", result, **task, _mapped_length=mapped_length)
+        address = plan_address(task["dag_id"], task["run_id"], region, task["map_index"])
+        BaseXCom.set(AdaptivePlanLink().xcom_key, address, **task)
+
+    await asyncio.to_thread(push)
     return TaskSuccessEvent()
 
 

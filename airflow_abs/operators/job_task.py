@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
+from airflow_abs.airflow_abilities import RETRY_POLICIES, has
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.execution.links import AdaptivePlanLink
 from airflow_abs.hooks.storage import open_path
+from airflow_abs.operators.judged import judged, judging
 
 if TYPE_CHECKING:
     import jinja2
     from airflow.sdk import Context
 
+    from airflow_abs.airflow_abilities import RetryPolicy
     from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 
 
@@ -27,13 +30,31 @@ class JobTask(BaseOperator):
         job: id of the task group.
         conn_id: Airflow connection of type ``spark_connect``.
         ephemeral: whether the run has a Spark server of its own.
+        retry_policy: Airflow's argument of this name. Where Airflow has none, the task asks the policy itself.
     """
 
     template_fields: Sequence[str] = ("exchange",)
     operator_extra_links = (AdaptivePlanLink(),)
 
-    def __init__(self, *, exchange: str, job: str, conn_id: str, ephemeral: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in {"execute", "execute_complete"} & vars(cls).keys():
+            setattr(cls, name, judging(vars(cls)[name]))
+
+    def __init__(
+        self,
+        *,
+        exchange: str,
+        job: str,
+        conn_id: str,
+        ephemeral: bool = False,
+        retry_policy: RetryPolicy | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if has(RETRY_POLICIES):
+            kwargs["retry_policy"] = retry_policy
         super().__init__(**kwargs)
+        self.retry_policy = retry_policy
         self.exchange = exchange
         self.job = job
         self.conn_id = conn_id
@@ -45,6 +66,10 @@ class JobTask(BaseOperator):
         Raises:
             JobGraphError: a template names a variable that this run does not have; so would its next try.
         """
+        with judged(self.retry_policy, context):
+            self._render_or_refuse(context, jinja_env)
+
+    def _render_or_refuse(self, context: Context, jinja_env: jinja2.Environment | None) -> None:
         from jinja2 import UndefinedError
 
         try:

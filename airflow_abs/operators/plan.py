@@ -8,8 +8,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.bases.skipmixin import SkipMixin
-
+from airflow_abs.airflow_abilities import START_IN_TRIGGERER, SkipMixin, airflow_version
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.graph.joining import find_idle
 from airflow_abs.core.settings import JobSettings
@@ -57,6 +56,7 @@ class PlanOperator(JobTask, SkipMixin):
         self.transforms = transforms
         self.options = options
         self.tasks_of_regions: Mapping[str, Sequence[str]] = {}  # once they are there
+        self.ignored_start = False
 
     @property
     def declared(self) -> list[DeclaredVertex]:
@@ -104,6 +104,10 @@ class PlanOperator(JobTask, SkipMixin):
         from airflow_abs.spark.planning import plan_job
         from airflow_abs.tables.declared import take_sources
 
+        if self.ignored_start:
+            self.log.warning(
+                "Airflow %s: %s; %s", airflow_version(), START_IN_TRIGGERER.lack, START_IN_TRIGGERER.fallback
+            )
         folder = self.folder(context)
         endpoint = self.spark_hook(context).get_endpoint()
         self._end_earlier(endpoint, folder)

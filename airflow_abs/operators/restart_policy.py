@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
-
+from airflow_abs.airflow_abilities import (
+    RetryDecision,
+    RetryPolicy,
+)
 from airflow_abs.core.errors import AdaptiveSchedulerError
 from airflow_abs.restart_strategy import RestartStrategy
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+@dataclass(frozen=True)  # Airflow below 3.3 stores its text with a mapped task
 class RestartPolicy(RetryPolicy):
     """Fails at once what a restart cannot help; lets the strategy decide on the rest.
 
@@ -27,8 +31,7 @@ class RestartPolicy(RetryPolicy):
         strategy: when, and after how long, to restart.
     """
 
-    def __init__(self, strategy: RestartStrategy) -> None:
-        self.strategy = strategy
+    strategy: RestartStrategy
 
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
@@ -82,6 +85,7 @@ _SERVER_LOST = frozenset(
 _SOON = timedelta(seconds=5)
 
 
+@dataclass(frozen=True)
 class TransientErrorPolicy(RetryPolicy):
     """For plan, decide, commit and release: soon again where the network or the storage failed, never for a mistake.
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowRescheduleException
-
+from airflow_abs.airflow_abilities import AirflowRescheduleException
 from airflow_abs.operators.job_task import JobTask
 
 if TYPE_CHECKING:

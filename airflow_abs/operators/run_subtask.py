@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk.exceptions import AirflowFailException
-
+from airflow_abs.airflow_abilities import AirflowFailException
 from airflow_abs.core.graph.job_graph import Region
 from airflow_abs.execution.dag_test import is_dag_test
 from airflow_abs.execution.subtask import SubtaskRun

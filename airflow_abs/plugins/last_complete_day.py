@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
 from jinja2 import pass_context
+
+from airflow_abs.airflow_abilities import AirflowFailException
 
 if TYPE_CHECKING:
     from jinja2.runtime import Context

@@ -57,7 +57,7 @@ def read_streams(path: Path) -> list[AdaptiveSparkStream]:
 
 
 def _import(path: Path) -> Mapping[str, DAG]:
-    from airflow.dag_processing.dagbag import DagBag
+    from airflow_abs.airflow_abilities import DagBag
 
     bag = DagBag(dag_folder=str(path), safe_mode=False, load_op_links=False)
     if bag.import_errors:

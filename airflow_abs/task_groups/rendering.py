@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow.sdk import TaskGroup
 
+from airflow_abs.airflow_abilities import START_IN_TRIGGERER, has
 from airflow_abs.core.durability.demands import check_kept_inside
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph, Region, build_job_graph
@@ -53,6 +54,8 @@ def render_job(
     Raises:
         JobGraphError: the graph cannot be run; see `build_job_graph`.
     """
+    if ignored := settings.start_from_trigger and not has(START_IN_TRIGGERER):
+        settings = replace(settings, start_from_trigger=False)
     graph = build_job_graph(
         [vertex.to_declared().to_vertex() for vertex in declared],
         [edge for vertex in declared for edge in vertex.to_edges()],
@@ -75,6 +78,7 @@ def render_job(
         {each.name: each.declaration for each in vertices},
     )
     rendering.add_plan(vertices, replace(settings, py_files=py_file_paths(group, settings.py_files)))
+    rendering.plan.ignored_start = ignored
     check_overlaps(rendering.plan.reads_and_writes(), rendering.plan.jobs_besides())
     for region in graph.regions:
         rendering.add_region(region)
@@ -139,7 +143,7 @@ def _check_incremental(graph: JobGraph, declared: Mapping[str, AdaptiveSparkOper
 
 
 def _check_map_length(graph: JobGraph) -> None:
-    from airflow.sdk.configuration import conf
+    from airflow_abs.airflow_abilities import conf
 
     limit = conf.getint("core", "max_map_length", fallback=1024)
     for region in graph.regions:

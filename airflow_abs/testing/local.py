@@ -163,15 +163,15 @@ def embedded_endpoint() -> ConnectEndpoint:
 def _context(dag: Any, logical_date: datetime | None, further: Mapping[str, Any] | None) -> dict[str, Any]:
     """The variables of Airflow's templates that a date gives, as `DAG.test` has them."""
     from airflow.sdk.execution_time.context import MacrosAccessor
-    from airflow.sdk.plugins_manager import integrate_macros_plugins
     from airflow.sdk.timezone import coerce_datetime, convert_to_utc
-    from airflow.serialization.encoders import coerce_to_core_timetable
+
+    from airflow_abs.airflow_abilities import core_timetable, integrate_macros_plugins
 
     integrate_macros_plugins()
     context: dict[str, Any] = {"dag": dag, "macros": MacrosAccessor(), "params": {}}
     if logical_date is not None:
         date = convert_to_utc(coerce_datetime(logical_date))
-        interval = coerce_to_core_timetable(dag.timetable).infer_manual_data_interval(run_after=date)
+        interval = core_timetable(dag.timetable).infer_manual_data_interval(run_after=date)
         day = date.strftime("%Y-%m-%d")
         context |= {
             "logical_date": date,
@@ -252,8 +252,9 @@ def _sink_in(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _render(task: PlanOperator, value: Any, context: Mapping[str, Any]) -> Any:
-    from airflow.sdk.exceptions import AirflowFailException
     from jinja2 import UndefinedError
+
+    from airflow_abs.airflow_abilities import AirflowFailException
 
     try:
         return task.render_template(value, dict(context))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_abs.core.slots.resource_wait import WaitOptions
-from airflow_abs.execution.cancellation import finish
+from airflow_abs.execution.cancellation import finish, killed_by_marks
 from airflow_abs.execution.cleared import leave_if_cleared
 from airflow_abs.execution.subtask import SubtaskRun
 from airflow_abs.execution.subtask_start import StartedSubtask
@@ -72,7 +72,8 @@ class StartSubtaskTrigger(BaseTrigger):
         described = SubtaskRun.of(instance, self, {"index": instance.map_index})
         wait = WaitOptions(self.resource_timeout, self.resource_stabilization)
         self._subtask = StartedSubtask(described, self.slots, wait, self.execution_timeout)
-        event = await self._subtask.end()
+        async with killed_by_marks(self):
+            event = await self._subtask.end()
         await leave_if_cleared(self.task_instance)
         if self.deferred:
             await settle(event, deferred_at)

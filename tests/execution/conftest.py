@@ -25,9 +25,6 @@ class Supervisor:
         self.pushed[message.key] = (message.value, {**place, "_mapped_length": message.mapped_length})
         return None
 
-    async def asend(self, message: Any) -> Any:
-        return self.send(message)
-
 
 @pytest.fixture
 def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:

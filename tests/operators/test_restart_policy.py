@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction, RetryDecision
 
+from airflow_abs.airflow_abilities import RETRY_POLICIES, AirflowFailException, AirflowSkipException
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.exchange.errors import (
     CommitConflictError,
@@ -19,6 +21,8 @@ from airflow_abs.exchange.errors import (
 )
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.tries import TryRecord, write_try
+from airflow_abs.operators import job_task, judged
+from airflow_abs.operators.job_task import JobTask
 from airflow_abs.operators.restart_policy import RestartPolicy, TransientErrorPolicy, decide_restart
 from airflow_abs.operators.run_subtask import RunSubtaskOperator
 from airflow_abs.restart_strategy import (
@@ -165,6 +169,60 @@ class ClientError(Exception):
 )
 def test_the_head_of_a_job_is_tried_again_unless_it_is_a_mistake(error: Exception, action: RetryAction) -> None:
     assert TransientErrorPolicy().evaluate(error, 1, 3).action is action
+
+
+@pytest.fixture
+def without_policies(monkeypatch: pytest.MonkeyPatch) -> type[JobTask]:
+    """A task of a job where Airflow has no retry policies. It raises its `error`."""
+    for module in (job_task, judged):
+        monkeypatch.setattr(module, "has", lambda ability: ability is not RETRY_POLICIES)
+
+    class Failing(JobTask):
+        error: BaseException
+
+        def execute(self, context: Any) -> None:
+            raise self.error
+
+        def execute_complete(self, context: Any, event: dict[str, Any]) -> None:
+            raise self.error
+
+    return Failing
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (DamagedFileError("x"), AirflowFailException),
+        (KeyError("a user's"), AirflowFailException),
+        (ExchangeUnreachableError("x"), ExchangeUnreachableError),
+        (RuntimeError("not ours"), RuntimeError),
+        (AirflowSkipException(), AirflowSkipException),
+        (AirflowFailException("x"), AirflowFailException),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_a_task_asks_its_policy_itself_where_airflow_does_not(
+    error: BaseException, raised: type[BaseException], without_policies: Any
+) -> None:
+    task = without_policies(
+        task_id="t", exchange="/x", job="j", conn_id="spark", retry_policy=TransientErrorPolicy(), retries=3
+    )
+    task.error = error
+    context: Any = {"ti": SimpleNamespace(try_number=1, max_tries=3)}
+    for call in (task.execute, partial(task.execute_complete, event={})):
+        with pytest.raises(raised) as caught:
+            call(context)
+        assert caught.value is error or caught.value.__cause__ is error
+    assert TransientErrorPolicy() == task.retry_policy
+
+
+def test_what_a_template_lacks_fails_at_once_there_too(without_policies: Any) -> None:
+    task = without_policies(
+        task_id="t", exchange="/x/{{ country.name }}", job="j", conn_id="spark", retry_policy=TransientErrorPolicy()
+    )
+    context: Any = {"ti": SimpleNamespace(try_number=1, max_tries=3)}
+    with pytest.raises(AirflowFailException, match=r"'country' is undefined.*.* would happen again"):
+        task.render_template_fields(context)
 
 
 def test_a_strategy_is_checked_when_the_dag_is_parsed() -> None:

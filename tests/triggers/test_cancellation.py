@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -18,6 +19,7 @@ from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.operations import set_config
 from airflow_abs.triggers.streams.stream import StreamTrigger
 from airflow_abs.triggers.subtask import SubtaskTrigger
+from tests.execution.conftest import Supervisor
 from tests.execution.test_subtask import RUN
 from tests.triggers.streams.test_stream import TASK
 
@@ -80,3 +82,44 @@ def test_what_on_kill_has_begun_ends_although_airflow_cancels_it_every_second(
             await ended.wait()
 
     asyncio.run(cancelled_twice())
+
+
+@pytest.mark.parametrize(
+    ("waits", "told", "killed"), [(True, False, False), (False, False, True), (False, True, False)]
+)
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_without_airflows_word_a_trigger_asks_whether_its_task_still_waits_for_it(
+    trigger: BaseTrigger,
+    waits: bool,
+    told: bool,
+    killed: bool,
+    supervisor: Supervisor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Below Airflow 3.3: a mark ends the operation, a shutdown of the triggerer does not."""
+    supervisor.counts = [int(waits)]
+    monkeypatch.setattr("airflow_abs.execution.cancellation.has", lambda _: told)
+    on_kill = AsyncMock()
+    monkeypatch.setattr(type(trigger), "on_kill", on_kill)
+
+    async def cancelled() -> None:
+        begun = asyncio.Event()
+
+        async def run(*_: object) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(SubtaskRun, "run", run)
+        monkeypatch.setattr(StreamTask, "run", run)
+        task: asyncio.Task[Any] = asyncio.create_task(anext(aiter(trigger.run())))  # type: ignore[arg-type]
+        async with asyncio.timeout(20):
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    trigger.task_instance = SimpleNamespace(  # type: ignore[assignment] # as the triggerer does
+        dag_id="dag", run_id="run", task_id="t", map_index=0, task=None
+    )
+    asyncio.run(cancelled())
+    assert on_kill.await_count == int(killed)

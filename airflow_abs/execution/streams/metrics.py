@@ -38,9 +38,9 @@ class StreamMetrics:
                 self._gauge("lag_alarm", int(bool(life.alarm)))
 
     def _emit_batch(self, batch: Batch) -> None:
-        from airflow.sdk.observability import stats
+        from airflow_abs.airflow_abilities import stats
 
-        stats.timing(f"{PREFIX}.batch.seconds", batch.seconds * 1000, tags=self._tags)
+        stats().timing(f"{PREFIX}.batch.seconds", batch.seconds * 1000, tags=self._tags)
         self._count("rows_in", batch.rows_in)
         self._gauge("rows_in_per_second", batch.rows_in_per_second)
         if batch.rows_out is not None:
@@ -52,25 +52,20 @@ class StreamMetrics:
         self._gauge("state.bytes", batch.state_bytes)
 
     def _count(self, name: str, count: int) -> None:
-        from airflow.sdk.observability import stats
+        from airflow_abs.airflow_abilities import stats
 
         if count:
-            stats.incr(f"{PREFIX}.{name}", count, tags=self._tags)
+            stats().incr(f"{PREFIX}.{name}", count, tags=self._tags)
 
     def _gauge(self, name: str, value: float) -> None:
-        from airflow.sdk.observability import stats
+        from airflow_abs.airflow_abilities import stats
 
-        stats.gauge(f"{PREFIX}.{name}", round(value, 3), tags=self._tags)
+        stats().gauge(f"{PREFIX}.{name}", round(value, 3), tags=self._tags)
 
 
 @cache
 def configure_stats() -> None:
     """Once in a process: Airflow does it for tasks, but not for the process in which triggers run."""
-    from airflow.sdk.configuration import conf
-    from airflow.sdk.observability import stats
-    from airflow.sdk.observability.metrics import stats_utils
+    from airflow_abs.airflow_abilities import initialize_stats
 
-    stats.initialize(
-        factory=stats_utils.get_stats_factory(),
-        export_legacy_names=conf.getboolean("metrics", "legacy_names_on"),
-    )
+    initialize_stats()

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_abs.airflow_abilities import AirflowFailException
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.kafka import Kafka

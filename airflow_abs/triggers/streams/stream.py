@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
-from airflow_abs.execution.cancellation import finish, keep_message
+from airflow_abs.execution.cancellation import finish, keep_message, killed_by_marks
 from airflow_abs.execution.streams.stream import StreamServer, StreamTask
 from airflow_abs.execution.task_end import error_to_json, settle
 
@@ -40,7 +40,8 @@ class StreamTrigger(BaseTrigger):
 
         started = time.monotonic()
         try:
-            ended = await keep_message(self._supervise())
+            async with killed_by_marks(self):
+                ended = await keep_message(self._supervise())
             event = TaskSuccessEvent() if ended.status == "FINISHED" else TriggerEvent(asdict(ended))
         except LeaseLostError as error:
             self.log.info("%s", error)
