@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo prepare prepared test test-rest test-all test-repeat check coverage test-fast test-faults test-model test-proof test-spark-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare prepared test test-rest test-all test-repeat check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -81,6 +81,16 @@ SERVER_TESTS := tests/testing/test_examples.py tests/spark/access tests/spark/co
 test-spark-versions: $(READY) java ## our client and servers of other releases of Spark, each installed with 400 MB below ~/.cache (SPARK_RELEASES=4.1.4)
 	@failed=; for release in $(SPARK_RELEASES); do echo "a server of Spark $$release"; \
 		AIRFLOW_ABS_SERVER_RELEASE=$$release $(BIN)/pytest $(SERVER_TESTS) $(TEST_ARGS) || failed="$$failed $$release"; \
+	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+AIRFLOW_RELEASES ?= 3.1.8 3.2.2
+# What depends on Airflow: parsing, serialisation, retries and marks; then days, kills and marks on its real services.
+AIRFLOW_TESTS := tests/test_airflow_abilities.py tests/test_example_dags.py tests/task_groups tests/triggers/test_cancellation.py \
+	tests/services/test_example_dags.py tests/services/test_deferral.py tests/services/test_kill.py
+test-airflow-versions: $(READY) java ## the package on other releases of Airflow, each in an environment below build/ of 1.5 GB (AIRFLOW_RELEASES=3.1.8)
+	$(BIN)/python -m testbed.environments $(AIRFLOW_RELEASES:%=airflow-%)
+	@failed=; for release in $(AIRFLOW_RELEASES); do echo "Airflow $$release"; \
+		build/airflow-$$release/bin/python -m pytest -W default $(AIRFLOW_TESTS) $(TEST_ARGS) || failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 test-client: $(READY) java ## the same with pyspark-client alone, in build/client; only the server has the whole of Spark

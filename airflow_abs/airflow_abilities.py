@@ -22,6 +22,7 @@ __all__ = [
     "ABILITIES",
     "RETRY_POLICIES",
     "START_IN_TRIGGERER",
+    "THREADS_OF_TRIGGERERS",
     "TRIGGERS_TOLD_OF_MARKS",
     "Ability",
     "AirflowFailException",
@@ -68,14 +69,20 @@ TRIGGERS_TOLD_OF_MARKS = Ability(
     "a trigger does not learn why it is cancelled",
     "it asks Airflow whether its task still waits for it, and ends its Spark operation if not",
 )
-# `task_groups/adaptive_spark.py`
+# `execution/triggerer_comms.py`
+THREADS_OF_TRIGGERERS = Ability(
+    (3, 2),
+    "a thread of the triggerer that asks Airflow something breaks the triggerer",
+    "all that triggers ask goes through its event loop, and is never cancelled",
+)
+# `task_groups/rendering.py`
 START_IN_TRIGGERER = Ability(
     (3, 3),
     "its scheduler starts every task on a worker",
     "start_from_trigger=True is ignored, and workers start decisions and subtasks",
 )
 
-ABILITIES = (RETRY_POLICIES, TRIGGERS_TOLD_OF_MARKS, START_IN_TRIGGERER)
+ABILITIES = (RETRY_POLICIES, TRIGGERS_TOLD_OF_MARKS, THREADS_OF_TRIGGERERS, START_IN_TRIGGERER)
 """All of them. docs/reference/compatibility.md says how each was found."""
 
 

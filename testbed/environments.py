@@ -1,7 +1,8 @@
-"""Spark's servers of other releases for the tests, and an environment with the client alone.
+"""Spark's servers of other releases for the tests, environments of other releases of Airflow, and of the client alone.
 
 `python -m testbed.environments` makes that environment, below `build/`: the package's own with `pyspark-client`
-and without `pyspark`. A release of Spark is what `airflow-abs server install` makes: some minutes, 400 MB to fetch.
+and without `pyspark`; with `airflow-3.1.8` one that first has that release of Airflow, with the packages of its day,
+and then the package. A release of Spark is what `airflow-abs server install` makes: some minutes, 400 MB to fetch.
 """
 
 from __future__ import annotations
@@ -20,28 +21,41 @@ from airflow_abs.spark.server.embedded_state import EmbeddedSettings, open_state
 from airflow_abs.spark.server.whole_spark import install_spark
 
 ROOT = Path(__file__).parents[1]
+CLIENT = "client"
+AIRFLOW = "airflow-"
 SERVER_RELEASE = "AIRFLOW_ABS_SERVER_RELEASE"
 """Names the release of Spark that serves the tests, if it is not the one that is installed here."""
 
 _INSTALL_SECONDS = 1800
 _WHOLE_SPARK = ("pyspark==", "py4j==")
+_AIRFLOW_DAYS = {"3.1.8": "2026-03-14", "3.2.2": "2026-06-01"}
+"""Shortly after each release: its own constraints name what was newest then. Others get what is newest now."""
 
 
-def make_client_environment() -> Path:
-    """The Python of an environment with Spark's client alone, made if need be.
+def make_environment(name: str) -> Path:
+    """The Python of an environment, made if need be: "client", with Spark's client alone, or "airflow-RELEASE".
 
     Raises:
         subprocess.CalledProcessError: pip failed; it has said why.
     """
-    folder = ROOT / "build" / "client"
+    folder = ROOT / "build" / name
     python, ready = folder / "bin" / "python", folder / ".ready"
     if not ready.exists():
         venv.create(folder, clear=True, with_pip=True)
-        for arguments in _client_packages(folder):
+        packages = _client_packages(folder) if name == CLIENT else _airflow_packages(name.removeprefix(AIRFLOW))
+        for arguments in packages:
             pip = [str(python), "-m", "pip", "install", "--quiet", *arguments]
-            subprocess.run(pip, check=True, timeout=_INSTALL_SECONDS)
+            subprocess.run(pip, cwd=ROOT, check=True, timeout=_INSTALL_SECONDS)
         ready.touch()
     return python
+
+
+def _airflow_packages(release: str) -> list[Sequence[str]]:
+    """Arguments of pip: a finished Airflow, as somebody has one, then the package with what its tests need."""
+    airflow, day = f"apache-airflow=={release}", _AIRFLOW_DAYS.get(release)
+    then = [f"--uploaded-prior-to={day}"] if day else []
+    own = ["--editable", ".[demo,delta,iceberg,s3]", "--group", "dev"]
+    return [["--upgrade", "pip>=26"], [*then, airflow], [airflow, *own]]
 
 
 def _client_packages(folder: Path) -> list[Sequence[str]]:
@@ -75,4 +89,5 @@ def server_of(release: str, folder: Path, settings: EmbeddedSettings) -> Iterato
 
 
 if __name__ == "__main__":
-    make_client_environment()
+    for each in sys.argv[1:] or [CLIENT]:
+        make_environment(each)

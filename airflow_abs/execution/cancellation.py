@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from airflow_abs.airflow_abilities import TRIGGERS_TOLD_OF_MARKS, has
 from airflow_abs.execution.cleared import is_in_state
+from airflow_abs.execution.triggerer_comms import ask_through_one_loop
 
 Result = TypeVar("Result")
 
@@ -44,10 +45,12 @@ class KillableTrigger(Protocol):
 
 @asynccontextmanager
 async def killed_by_marks(trigger: KillableTrigger) -> AsyncIterator[None]:
-    """Call `on_kill` if a user marked or cleared the task meanwhile, where Airflow does not.
+    """Call `on_kill` if a user marked or cleared the task meanwhile, where Airflow does not. For all that a trigger
+    awaits: it also lets the trigger ask Airflow from threads.
 
     A triggerer that shuts down, or another one that takes over, leaves the task waiting for its trigger.
     """
+    ask_through_one_loop()
     try:
         yield
     except asyncio.CancelledError:
