@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from airflow_abs import airflow_abilities
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions, airflow_abilities
 from airflow_abs.airflow_abilities import (
     ABILITIES,
+    START_IN_TRIGGERER,
     THREADS_OF_TRIGGERERS,
     Ability,
     airflow_version,
@@ -59,3 +62,23 @@ def test_a_declared_timetable_is_asked_for_the_interval_of_a_date() -> None:
 
 def test_metrics_are_taken() -> None:
     airflow_abilities.stats().incr("adaptive_spark.test", tags={})
+
+
+def job_that_starts_in_the_triggerer() -> Any:
+    import pendulum
+    from airflow.sdk import DAG
+
+    options = JobOptions(start_from_trigger=True)
+    with DAG("daily", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")) as dag:
+        with AdaptiveSparkJob("revenue", exchange="/x", options=options):
+            AdaptiveSparkOperator(task_id="orders", source=Files("/lake/orders"), pool="spark")
+    return dag
+
+
+def test_where_airflow_cannot_start_in_the_triggerer_plan_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what has no effect with it has one there."""
+    monkeypatch.setattr("airflow_abs.task_groups.rendering.has", lambda ability: ability is not START_IN_TRIGGERER)
+    dag = job_that_starts_in_the_triggerer()
+    assert dag.get_task("revenue.plan").ignored_start
+    assert not dag.get_task("revenue.orders.decide").start_from_trigger
+    assert not dag.get_task("revenue.orders.run").start_from_trigger

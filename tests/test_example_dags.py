@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plans(folder: Path, airflow_environment: Any) -> dict[str, PlanOperator]:
     """The plan task of every example DAG, as Airflow's own DAG processing finds it."""
-    from airflow.dag_processing.dagbag import DagBag
+    from airflow_abs.airflow_abilities import DagBag
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIRFLOW_ABS_DEMO_DATA", str(folder / "data"))

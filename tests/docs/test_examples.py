@@ -27,7 +27,7 @@ SHELLS = ("bash", "console", "sh", "shell")
 # Imports DAG files as Airflow does and tells their tasks, in a process of its own: no other test meets their modules.
 TELL_TASKS = """
 import json, sys
-from airflow.dag_processing.dagbag import DagBag
+from airflow_abs.airflow_abilities import DagBag
 
 bags = [DagBag(dag_folder=file, safe_mode=False, load_op_links=False) for file in sys.argv[1:]]
 tasks = [{name: sorted(dag.task_ids) for name, dag in bag.dags.items()} for bag in bags]

@@ -25,6 +25,10 @@ class Supervisor:
         self.pushed[message.key] = (message.value, {**place, "_mapped_length": message.mapped_length})
         return None
 
+    async def asend(self, message: Any) -> Any:
+        """Below Airflow 3.2 all is asked so."""
+        return self.send(message)
+
 
 @pytest.fixture
 def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:

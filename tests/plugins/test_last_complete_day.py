@@ -9,13 +9,12 @@ import pendulum
 import pytest
 from airflow.sdk import DAG, Asset, AssetOrTimeSchedule, CronTriggerTimetable, MultipleCronTriggerTimetable
 from airflow.sdk.definitions._internal.templater import Templater
-from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import MacrosAccessor
-from airflow.sdk.plugins_manager import integrate_macros_plugins
-from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import DataInterval, TimeRestriction
 
 from airflow_abs import LAST_COMPLETE_DAY
+from airflow_abs.airflow_abilities import AirflowFailException, integrate_macros_plugins
+from tests.dag_serialization import DagSerialization
 
 
 def render(dag: Any, end: pendulum.DateTime | None) -> str:

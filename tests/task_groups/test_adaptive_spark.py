@@ -164,8 +164,8 @@ def test_job_arguments_win_over_the_configuration(monkeypatch: pytest.MonkeyPatc
 
 IN_A_NEW_PROCESS = """
 import json, sys
-from airflow.dag_processing.dagbag import DagBag
-from airflow.serialization.serialized_objects import DagSerialization
+from airflow_abs.airflow_abilities import DagBag
+from tests.dag_serialization import DagSerialization
 
 
 bag = DagBag(sys.argv[1])

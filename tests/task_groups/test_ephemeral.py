@@ -10,6 +10,7 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Ephemeral, Files, Table
+from airflow_abs.airflow_abilities import START_IN_TRIGGERER, has
 from airflow_abs.core.errors import InvalidValueError
 from tests.gathered import job_arguments
 
@@ -23,7 +24,7 @@ def job(**options: Any) -> DAG:
 
 
 def stored(dag: DAG) -> Any:
-    from airflow.serialization.serialized_objects import DagSerialization
+    from tests.dag_serialization import DagSerialization
 
     return DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(dag))))
 
@@ -64,7 +65,10 @@ def test_the_server_that_is_cleared_alone_brings_its_end_along() -> None:
     assert sorted(cleared.task_dict) == ["revenue.start_server", "revenue.stop_server"]
 
 
-@pytest.mark.parametrize("start_from_trigger", [False, True])
+NEEDS_START = pytest.mark.skipif(not has(START_IN_TRIGGERER), reason=START_IN_TRIGGERER.lack)
+
+
+@pytest.mark.parametrize("start_from_trigger", [False, pytest.param(True, marks=NEEDS_START)])
 def test_every_task_knows_that_the_server_is_the_runs_own(start_from_trigger: bool) -> None:
     dag = job(start_from_trigger=start_from_trigger)
     run = dag.get_task("revenue.orders.run")

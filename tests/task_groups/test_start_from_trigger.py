@@ -12,11 +12,13 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
-from airflow_abs.airflow_abilities import START_IN_TRIGGERER
+from airflow_abs.airflow_abilities import START_IN_TRIGGERER, has
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
 from airflow_abs.triggers.decide import DecideTrigger
 from airflow_abs.triggers.start_subtask import StartSubtaskTrigger
 from tests.gathered import job_arguments, vertex_arguments
+
+pytestmark = pytest.mark.skipif(not has(START_IN_TRIGGERER), reason=START_IN_TRIGGERER.lack)
 
 
 def job_with(vertex: dict[str, Any] | None = None, dag: dict[str, Any] | None = None, **options: Any) -> DAG:
@@ -33,7 +35,7 @@ def trigger_kwargs(dag: DAG) -> dict[str, Any]:
 
 
 def test_both_tasks_start_in_the_triggerer_also_after_serialisation() -> None:
-    from airflow.serialization.serialized_objects import DagSerialization
+    from tests.dag_serialization import DagSerialization
 
     stored = json.loads(json.dumps(DagSerialization.to_dict(job_with(slots=3))))
     run = DagSerialization.from_dict(stored).get_task("revenue.orders.run")
@@ -74,15 +76,6 @@ def test_the_trigger_keeps_the_execution_timeout_which_airflow_would_count_from_
     dag = job_with(limit) if where == "vertex" else job_with(dag={"default_args": limit})
     assert trigger_kwargs(dag)["execution_timeout"] == 300.0
     assert dag.get_task("revenue.orders.run").partial_kwargs["execution_timeout"] is None
-
-
-def test_where_airflow_cannot_it_is_ignored_and_plan_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not job_with().get_task("revenue.plan").ignored_start
-    monkeypatch.setattr("airflow_abs.task_groups.rendering.has", lambda ability: ability is not START_IN_TRIGGERER)
-    dag = job_with({"pool": "spark"})
-    assert dag.get_task("revenue.plan").ignored_start
-    assert not dag.get_task("revenue.orders.decide").start_from_trigger
-    assert not dag.get_task("revenue.orders.run").start_from_trigger
 
 
 @pytest.mark.parametrize("task", ["decide", "run"])

@@ -12,6 +12,7 @@ from unittest.mock import AsyncMock
 import pytest
 from airflow.triggers.base import BaseTrigger
 
+from airflow_abs.airflow_abilities import TRIGGERS_TOLD_OF_MARKS, has
 from airflow_abs.execution.streams.stream import StreamServer, StreamTask
 from airflow_abs.execution.subtask import SubtaskRun
 from airflow_abs.spark.connect.connection import open_connection
@@ -29,6 +30,7 @@ TRIGGERS = [
 ]
 
 
+@pytest.mark.skipif(not has(TRIGGERS_TOLD_OF_MARKS), reason=TRIGGERS_TOLD_OF_MARKS.lack)
 @pytest.mark.parametrize("trigger", TRIGGERS)
 def test_a_trigger_that_is_cancelled_in_a_call_to_spark_ends_with_airflows_message(
     trigger: BaseTrigger, monkeypatch: pytest.MonkeyPatch

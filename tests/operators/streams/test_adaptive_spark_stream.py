@@ -7,14 +7,14 @@ from typing import Any
 import pendulum
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowFailException
-from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_abs import AdaptiveSparkStream, Files, IcebergTable, Kafka, Rate, Rescale
+from airflow_abs.airflow_abilities import AirflowFailException
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.decorators.adaptive_spark_stream import adaptive_spark_stream_task
 from airflow_abs.exchange.errors import CheckpointHeldError, DamagedFileError
 from airflow_abs.execution.task_end import error_to_json
+from tests.dag_serialization import DagSerialization
 
 
 def passes(clicks: Any) -> Any:

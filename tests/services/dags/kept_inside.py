@@ -6,9 +6,9 @@ import os
 
 import pendulum
 from airflow.sdk import DAG, task
-from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files
+from airflow_abs.airflow_abilities import AirflowSkipException
 
 LAKE = os.environ["AIRFLOW_ABS_DEMO_DATA"]
 MART = os.environ["AIRFLOW_ABS_DEMO_OUT"]
