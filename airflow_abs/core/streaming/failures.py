@@ -1,7 +1,8 @@
 """Whether a failed streaming query is started again, and when.
 
-A restart strategy decides by number and rate. Beside it stands what a strategy cannot see: a query that fails again
-and again on the same offsets will not get past them, however seldom it fails; one that fails here and there does.
+A restart strategy decides by number and rate. Beside it stands what a strategy cannot see: a query that fails in the
+same way on the same offsets again and again will not get past them, however seldom it fails; one that fails here and
+there does. So does one whose source or storage is away: it waits at the same offsets for as long as that lasts.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ class QueryFailure:
         restartable: whether the same query may succeed if it is started again; False for errors of the author's code.
         offsets: what it had before it when it failed, as its sources write it; "" if it does not say.
         batch: the number of the batch that failed; None if nobody knows.
+        kind: what the same failure would be called again; "" if nobody knows.
+        is_away: whether a source or a storage did not answer, which says nothing about the rows.
     """
 
     message: str
     restartable: bool = True
     offsets: str = ""
     batch: int | None = None
+    kind: str = ""
+    is_away: bool = False
 
     @property
     def place(self) -> str:
@@ -48,25 +53,27 @@ class FailureJudge:
 
     Args:
         strategy: of restarts.
-        same_offsets: that often in a row it may fail on the same offsets.
+        same_offsets: that often it may fail on the same offsets in the same way.
     """
 
     def __init__(self, strategy: RestartBackoff, same_offsets: int = 3) -> None:
         self._strategy = strategy
         self._most = check_int("same_offsets", same_offsets, at_least=1)
-        self._place = ""
+        self._last = ("", "")
         self._in_a_row = 0
 
     def judge(self, failure: QueryFailure, now: float) -> Verdict:
         """What to do after a failure at `now` (seconds)."""
-        self._in_a_row = self._in_a_row + 1 if failure.place and failure.place == self._place else 1
-        self._place = failure.place
+        if not failure.is_away:  # what is away between two failures of the same rows makes no difference to them
+            this = (failure.place, failure.kind)
+            self._in_a_row = self._in_a_row + 1 if this == self._last else 1
+            self._last = this
         now_ms = round(now * 1000)
         self._strategy.notify_failure(now_ms)
         where = f" in {failure.place}" if failure.place else ""
         if not failure.restartable:
             return Verdict(None, f"failed{where}, and would again: {failure.message}")
-        if failure.place and self._in_a_row >= self._most:
+        if failure.place and not failure.is_away and self._in_a_row >= self._most:
             times = f"{self._in_a_row} times in a row"
             return Verdict(None, f"failed {times}{where}, so a restart does not get past it: {failure.message}")
         if not self._strategy.can_restart(now_ms):

@@ -126,15 +126,17 @@ def _check_sink(candidate: Candidate, before: list[Any], done: int) -> None:
 
 
 def _check_sources(candidate: Candidate, before: list[Any]) -> None:
-    """Spark looks for the files of its last batch below the folder that the query has now."""
-    now = _folders(_start_of(candidate.plan))
+    """Spark looks for the files of its last batch below the folder that the query has now, and takes the partitions of
+    another topic for new ones, which it reads from the first record on."""
+    now = _places(_start_of(candidate.plan))
     for start in before:
-        was = _folders(start)
+        was = _places(start)
         if len(was) == len(now) and was != now:
             raise _misfit(
                 candidate,
-                f"it reads {', '.join(now)} now, and has read {', '.join(was)}: Spark goes on in the same folders only",
-                "Take the change back, and put new files into the former folder; or give it another checkpoint and "
+                f"it reads {', '.join(now)} now, and has read {', '.join(was)}: Spark goes on in the same folders and "
+                "topics only",
+                "Take the change back, and put what is new into the former place; or give it another checkpoint and "
                 "another sink",
             )
 
@@ -158,9 +160,17 @@ def _start_of(plan: bytes) -> Any:
     return start
 
 
-def _folders(start: Any) -> list[str]:
+def _places(start: Any) -> list[str]:
+    """Folders that it reads as a stream, and the topics of each source of Kafka."""
     reads = [each.read for each in relations_in(start.input) if each.WhichOneof("rel_type") == "read"]
-    return sorted(path for read in reads if read.is_streaming for path in read.data_source.paths)
+    return sorted(place for read in reads if read.is_streaming for place in _places_of(read.data_source))
+
+
+def _places_of(source: Any) -> list[str]:
+    if source.format != "kafka":
+        return list(source.paths)
+    topics = next((value for name, value in source.options.items() if name.lower() == "subscribe"), "")
+    return [f"Kafka's {', '.join(sorted(each.strip() for each in topics.split(',')))}"]
 
 
 def _shape(start: Any) -> str:

@@ -37,6 +37,15 @@ _CLASSES = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
 _OFFSETS = re.compile(r"Current Available Offsets: (\{.*\})$", re.MULTILINE)
 _REST = re.compile(r"\n+=== Streaming Query ===.*", re.DOTALL)
 _JAVA_CLASS = re.compile(r"\b((?:java|org\.apache)\.[\w.$]+(?:Exception|Error))\b")
+_AWAY = re.compile(
+    r"org\.apache\.kafka\.common\.errors\.(?:\w*Timeout|Disconnect|Network|RetriableCommit\w*|\w*NotAvailable|NotLeader\w*|"
+    r"NotEnoughReplicas\w*|NotCoordinator|CoordinatorLoadInProgress)Exception"
+    r"|No resolvable bootstrap urls|Cannot fetch record for offset"
+    r"|java\.net\.(?:\w*Connect|UnknownHost|NoRouteToHost|SocketTimeout|Socket)Exception"
+    r"|AWSClientIOException|AWSService(?:IO|Throttled)Exception|AWSStatus500Exception"
+)
+"""A broker, a store or the network between did not answer; see `QueryFailure.is_away`."""
+_CAUSED_BY = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +207,23 @@ async def read_failure(connection: Connection, query: RunningQuery, batch: int |
     answer = (await _ask(connection, query, exception=True)).exception
     if not answer.HasField("exception_message"):
         return None
-    return failure_of(answer.exception_message, None if batch is None else batch + 1)
+    return failure_of(answer.exception_message, None if batch is None else batch + 1, answer.stack_trace)
 
 
-def failure_of(message: str, batch: int | None = None) -> QueryFailure:
-    """What Spark says of a query that failed, taken apart: whether it may be restarted, and on which offsets it was."""
+def failure_of(message: str, batch: int | None = None, trace: str = "") -> QueryFailure:
+    """What Spark says of a query that failed, taken apart: whether it may be restarted, and on which offsets it was.
+
+    Args:
+        trace: Java's stack trace; only it may say that the cause was a source that did not answer.
+    """
     said = _REST.sub("", message).strip()
     classes = [name for name in _CLASSES.findall(said) if name != "STREAM_FAILED"]
     causes = [Cause(name, said) for name in (*classes, *_JAVA_CLASS.findall(said))]
     kind = classify(classes[0] if classes else "", said, causes)
     offsets = _OFFSETS.search(message)
-    return QueryFailure(said, kind.restartable, offsets[1] if offsets else "", batch)
+    is_away = any(_AWAY.search(each) for each in (said, *_CAUSED_BY.findall(trace)))
+    root = causes[-1].error_class if causes else ""
+    return QueryFailure(said, kind.restartable or is_away, offsets[1] if offsets else "", batch, root, is_away)
 
 
 async def stop_query(connection: Connection, query: RunningQuery) -> None:

@@ -34,6 +34,8 @@ _SCHEMAS = {
     "timestampType INT",
 }
 """Of sources that have one of their own."""
+_HEADERS = ", headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+"""What Kafka's has besides with the option `includeHeaders`."""
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 _ONE_PARTITION = {"spark.sql.shuffle.partitions": "1"}
 _KEEP_OPERATORS = "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation"
@@ -60,7 +62,7 @@ async def try_without_rows(
     await asyncio.to_thread(write_atomic, scratch / "in/nothing.json", b"")
     try:
         await set_config(connection, session_id, settings)
-        failed = await _run(connection, session_id, _without_rows(plan, scratch))
+        failed = await _run(connection, session_id, without_rows(plan, scratch))
         layout = await asyncio.to_thread(read_layout, scratch / "checkpoint", 0)
     finally:
         await release_session(connection, session_id)
@@ -85,7 +87,8 @@ async def _run(connection: Connection, session_id: str, plan: bytes) -> str | No
     return None if failure is None else failure.message
 
 
-def _without_rows(plan: bytes, scratch: ExchangePath) -> bytes:
+def without_rows(plan: bytes, scratch: ExchangePath) -> bytes:
+    """The command for the trial: sources give nothing, and nothing is written but a checkpoint below `scratch`."""
     trial = protos().Plan.FromString(plan)
     start = trial.command.write_stream_operation_start
     reads = [each for each in relations_in(start.input) if each.WhichOneof("rel_type") == "read"]
@@ -107,10 +110,14 @@ def _without_rows(plan: bytes, scratch: ExchangePath) -> bytes:
 def _read_nothing(relation: Relation, folder: str) -> None:
     """An empty file has no rows in any schema that JSON can have."""
     source = relation.read.data_source
-    schema = source.schema or _SCHEMAS[source.format]
+    schema = source.schema or _SCHEMAS[source.format] + (_HEADERS if _has_headers(source.options) else "")
     source.Clear()
     source.format, source.schema = "json", schema
     source.paths.append(folder)
+
+
+def _has_headers(options: Mapping[str, str]) -> bool:
+    return any(name.lower() == "includeheaders" and value.lower() == "true" for name, value in options.items())
 
 
 def _delete(scratch: ExchangePath) -> None:

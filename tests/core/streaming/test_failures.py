@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_abs.core.restart_backoff import FixedDelay, NoRestart
 from airflow_abs.core.streaming.failures import FailureJudge, QueryFailure, Verdict
 
@@ -33,6 +35,22 @@ def test_one_that_comes_and_goes_is_not() -> None:
     elsewhere = [QueryFailure("a worker was lost", batch=batch) for batch in range(6)]
     assert all(judge.judge(failure, 0.0).backoff == 0.0 for failure in elsewhere)
     assert all(judge.judge(QueryFailure("the server went away"), 0.0).backoff == 0.0 for _ in range(6))
+
+
+def test_a_source_that_is_away_is_left_to_the_strategy_and_rows_that_fail_around_it_are_not() -> None:
+    judge = FailureJudge(FixedDelay(20, 0), same_offsets=3)
+    away = replace(LOST, message="the broker did not answer", is_away=True)
+    assert all(judge.judge(away, 0.0).backoff == 0.0 for _ in range(10))
+    verdicts = [judge.judge(failure, 0.0).backoff for failure in (LOST, LOST, away, LOST)]
+    assert verdicts == [0.0, 0.0, 0.0, None]
+    strategy = FailureJudge(FixedDelay(3, 0))
+    assert [strategy.judge(away, 0.0).backoff for _ in range(4)] == [0.0, 0.0, 0.0, None]
+
+
+def test_another_failure_on_the_same_offsets_is_another_one() -> None:
+    judge = FailureJudge(FixedDelay(20, 0), same_offsets=2)
+    kinds = ["java.io.IOException", "OOM", "java.io.IOException", "OOM"]
+    assert all(judge.judge(replace(LOST, kind=kind), 0.0).backoff == 0.0 for kind in kinds)
 
 
 def test_the_strategy_has_the_last_word() -> None:

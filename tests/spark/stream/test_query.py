@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from airflow_abs.core.streaming.failures import QueryFailure
 from airflow_abs.spark.stream.query import FilesRead, StreamProgress, failure_of
 
@@ -21,7 +23,30 @@ def test_an_error_of_the_authors_code_is_not_restarted() -> None:
     message = f"{BEGIN}[DIVIDE_BY_ZERO] Division by zero.{END}"
     said = f"{BEGIN}[DIVIDE_BY_ZERO] Division by zero."
     offsets = 'FileStreamSource[file:/in]: {"logOffset":3}'
-    assert failure_of(message, 8) == QueryFailure(said, False, f"{{{offsets}}}", 8)
+    assert failure_of(message, 8) == QueryFailure(said, False, f"{{{offsets}}}", 8, "DIVIDE_BY_ZERO")
+
+
+TIMED_OUT = "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment."
+
+
+@pytest.mark.parametrize(
+    ("message", "trace", "is_away"),
+    [
+        (f"{TIMED_OUT} Call: describeTopics", "", True),
+        ("Failed to create new KafkaAdminClient", "at x\nCaused by: No resolvable bootstrap urls given in x", True),
+        ("Job aborted due to stage failure: Cannot fetch record for offset 7 in 120000 milliseconds", "", True),
+        ("java.net.ConnectException: Connection refused", "", True),
+        ("[FAILED_READ_FILE.NO_HINT] Encountered error", "Caused by: java.net.SocketTimeoutException: x", True),
+        ("[FAILED_READ_FILE.NO_HINT] Encountered error", "Caused by: java.lang.RuntimeException: not a Parquet", False),
+        ("Job aborted due to stage failure: ExecutorLostFailure", "\tat java.net.ConnectException", False),
+        ("[KAFKA_DATA_LOSS.X] Some data may have been lost", "", False),
+    ],
+)
+def test_a_source_or_store_that_does_not_answer_is_told_from_rows_that_fail(
+    message: str, trace: str, is_away: bool
+) -> None:
+    failure = failure_of(f"{BEGIN}{message}{END}", 8, trace)
+    assert (failure.is_away, failure.restartable) == (is_away, "DATA_LOSS" not in message)
 
 
 def test_what_may_pass_is_restarted() -> None:

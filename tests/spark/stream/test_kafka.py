@@ -1,0 +1,70 @@
+"""What is particular to a source that is a Kafka topic, on plans as Spark Connect sends them; no broker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_abs.exchange.errors import CheckpointMisfitError
+from airflow_abs.exchange.streaming.stored_query import store_query
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.stream.fit import Candidate, check_fit
+from airflow_abs.spark.stream.trial import without_rows
+from airflow_abs.spark.template import relations_in
+
+
+def plan_of(out: str, **options: str) -> bytes:
+    proto = protos()
+    read = proto.Read(is_streaming=True, data_source=proto.Read.DataSource(format="kafka", options=options))
+    start = proto.WriteStreamOperationStart(input=proto.Relation(read=read), format="parquet", path=out)
+    return bytes(proto.Plan(command=proto.Command(write_stream_operation_start=start)).SerializeToString())
+
+
+def source_of(plan: bytes) -> Any:
+    start = protos().Plan.FromString(plan).command.write_stream_operation_start
+    (source,) = [each.read.data_source for each in relations_in(start.input) if each.WhichOneof("rel_type") == "read"]
+    return source
+
+
+@pytest.mark.parametrize(("options", "has"), [({"includeHeaders": "true"}, True), ({"includeheaders": "false"}, False)])
+def test_a_trial_has_the_column_that_headers_add(tmp_path: Path, options: dict[str, str], has: bool) -> None:
+    schema = source_of(without_rows(plan_of("/out", subscribe="clicks", **options), tmp_path)).schema
+    assert ("headers ARRAY<STRUCT<key: STRING, value: BINARY>>" in schema) is has
+    assert schema.startswith("key BINARY, value BINARY")
+
+
+class Went:
+    """A stream that has done one batch into `out`, with the plan that it was started with."""
+
+    def __init__(self, root: Path, plan: bytes) -> None:
+        self.checkpoint, self.out = root / "checkpoint", root / "out"
+        for folder, text in (("offsets", "v1\n{}\n{}"), ("commits", 'v1\n{"nextBatchWatermarkMs":0}')):
+            file = self.checkpoint / "spark" / folder / "0"
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+        log = self.out / "_spark_metadata/0"
+        log.parent.mkdir(parents=True)
+        log.write_text("v1\n" + json.dumps({"path": "x"}))
+        store_query(self.checkpoint, plan)
+
+    def verdict(self, plan: bytes) -> str:
+        candidate = Candidate("stream 'clicks'", plan, {}, self.checkpoint, self.out)
+        try:
+            asyncio.run(check_fit(Connection.__new__(Connection), candidate))
+        except CheckpointMisfitError as error:
+            return str(error)
+        return ""
+
+
+def test_another_topic_is_refused_and_the_same_ones_in_another_order_are_not(tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    went = Went(tmp_path, plan_of(out, subscribe="clicks,views", startingOffsets="earliest"))
+    told = went.verdict(plan_of(out, subscribe="orders", startingOffsets="earliest"))
+    assert "it reads Kafka's orders now, and has read Kafka's clicks, views: Spark goes on in the same" in told
+    assert "reads Kafka's clicks now" in went.verdict(plan_of(out, subscribe="clicks", startingOffsets="earliest"))
+    assert went.verdict(plan_of(out, subscribe="clicks,views", startingOffsets="earliest")) == ""
