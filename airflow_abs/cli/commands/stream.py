@@ -170,6 +170,7 @@ _BATCH = (
     Column("rows out", is_number=True),
     Column("rows in/s", is_number=True),
     Column("lag", is_number=True),
+    Column("behind", is_number=True),
     Column("state rows", is_number=True),
     Column("state", is_number=True),
 )
@@ -184,6 +185,7 @@ def _batch_row(batch: Batch) -> list[str]:
         "?" if batch.rows_out is None else f"{batch.rows_out:,}",
         f"{batch.rows_in_per_second:,.0f}",
         "?" if batch.lag is None else format_duration(batch.lag),
+        "?" if batch.rows_behind is None else f"{batch.rows_behind:,}",
         f"{batch.state_rows:,}",
         format_bytes(batch.state_bytes),
     ]

@@ -55,7 +55,9 @@ class Batch:
         rows_in: that its sources gave.
         rows_out: that went to the sink; None if Spark does not say.
         state_rows, state_bytes: held since, in the memory of the executors.
-        lag: seconds from when the oldest of its files was written to its end; None if nobody knows.
+        lag: seconds from when the oldest of its files was written to its end; of records that are counted, until the
+            one that comes next has been read at the batch's pace. None if nobody knows.
+        rows_behind: records that the source has and were not in it; None if nobody knows.
     """
 
     number: int
@@ -66,6 +68,7 @@ class Batch:
     state_rows: int = 0
     state_bytes: int = 0
     lag: float | None = None
+    rows_behind: int | None = None
 
     @property
     def rows_in_per_second(self) -> float:

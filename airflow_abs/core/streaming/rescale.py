@@ -58,6 +58,8 @@ class Rescale:
         partitions_per_slot: `spark.sql.shuffle.partitions` for each slot. Of a stateful query they are fixed by its
             checkpoint: they count for its first start, unless `repartition_state` says where they are changed.
         files_per_slot: Spark's `maxFilesPerTrigger` of the source for each slot; None leaves what the source says.
+        records_per_slot: the same for Kafka, whose option is `maxOffsetsPerTrigger`. Its `minPartitions` are the
+            shuffle's partitions, so that no slot is idle because a topic has fewer.
         min_increase: fewer slots more than it runs with are not worth a restart, unless there are all that are wanted.
         cooldown: seconds after each start without a rescale.
         stabilization: seconds for which other slots, though not all that are wanted, must have been there.
@@ -71,6 +73,7 @@ class Rescale:
 
     partitions_per_slot: int = 1
     files_per_slot: int | None = None
+    records_per_slot: int | None = None
     min_increase: int = 1
     cooldown: float = 30.0
     stabilization: float = 60.0
@@ -79,8 +82,9 @@ class Rescale:
 
     def __post_init__(self) -> None:
         check_int("partitions_per_slot", self.partitions_per_slot, at_least=1)
-        if self.files_per_slot is not None:
-            check_int("files_per_slot", self.files_per_slot, at_least=1)
+        for name in ("files_per_slot", "records_per_slot"):
+            if getattr(self, name) is not None:
+                check_int(name, getattr(self, name), at_least=1)
         check_int("min_increase", self.min_increase, at_least=1)
         check_number("max_delay", self.max_delay, at_least=0)
         if not isinstance(self.repartition_state, str):
@@ -102,3 +106,7 @@ class Rescale:
     def files(self, slots: int) -> int | None:
         """Files of one batch with so many slots; None if they do not follow them."""
         return None if self.files_per_slot is None else self.files_per_slot * slots
+
+    def records(self, slots: int) -> int | None:
+        """Records of one batch with so many slots; None if they do not follow them."""
+        return None if self.records_per_slot is None else self.records_per_slot * slots

@@ -13,7 +13,7 @@ _SERVERS, _TOPICS = "kafka.bootstrap.servers", "subscribe"
 class Kafka:
     """Messages of topics: `key` and `value` (BINARY), `topic`, `partition`, `offset`, `timestamp`, `timestampType`.
 
-    The Spark server must have Spark's own Kafka source (a jar). It has never been run against Kafka.
+    The Spark server must have Spark's own Kafka source (a jar).
 
     Args:
         servers: Kafka's bootstrap servers, comma-separated `host:port`; templated.

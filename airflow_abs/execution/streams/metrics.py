@@ -48,6 +48,8 @@ class StreamMetrics:
             self._gauge("rows_out_per_second", batch.rows_out_per_second or 0.0)
         if batch.lag is not None:
             self._gauge("lag", batch.lag)
+        if batch.rows_behind is not None:
+            self._gauge("rows_behind", batch.rows_behind)
         self._gauge("state.rows", batch.state_rows)
         self._gauge("state.bytes", batch.state_bytes)
 

@@ -49,6 +49,7 @@ def _describe(batch: Batch) -> dict[str, Any]:
         "rows_in": batch.rows_in,
         "rows_out": batch.rows_out,
         "lag": batch.lag,
+        "rows_behind": batch.rows_behind,
         "state_rows": batch.state_rows,
         "state_bytes": batch.state_bytes,
     }

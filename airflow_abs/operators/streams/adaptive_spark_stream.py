@@ -47,7 +47,8 @@ class AdaptiveSparkStream(BaseOperator):
         transform_kwargs: JSON values for the transform's further parameters; templated.
         available_now: True to read what is there and end: a stream that is scheduled.
         interval: between two batches, such as ``"10 seconds"``; left out, one follows the other.
-        restart_strategy: when a failed query starts again. Three failures in a row on the same offsets end it always.
+        restart_strategy: when a failed query starts again. Three failures in a row of the same rows in the same way end
+            it always; a source that does not answer is no such failure.
         slots: with so many Spark tasks at once it starts immediately; `sufficient_slots` once they are stable. None for
             all that there are.
         resource_timeout, resource_stabilization: seconds for these.
@@ -247,16 +248,32 @@ def _check_rescale(
             "setting in spark_conf; drop one of them"
         )
     _check_state_store(task_id, rescale, spark_conf)
-    if rescale.files_per_slot is None:
-        return
-    if not isinstance(source, Files):
+    options = {} if isinstance(source, Rate) else source.options
+    _check_follows(task_id, "files_per_slot", rescale.files_per_slot, isinstance(source, Files), options)
+    _check_follows(task_id, "records_per_slot", rescale.records_per_slot, isinstance(source, Kafka), options)
+    if isinstance(source, Kafka) and any(name.lower() == "minpartitions" for name in options):
         raise JobGraphError(
-            f"stream {task_id!r}: rescale= has files_per_slot, and its source is no folder of files; drop it"
+            f"stream {task_id!r}: it has rescale=, which sets minPartitions by the slots, and its source the same "
+            "option; drop one of them"
         )
-    if any(name.lower() == "maxfilespertrigger" for name in source.options):
+
+
+_FOLLOWS = {
+    "files_per_slot": ("folder of files", "maxFilesPerTrigger"),
+    "records_per_slot": ("topic of Kafka", "maxOffsetsPerTrigger"),
+}
+
+
+def _check_follows(task_id: str, name: str, number: int | None, is_kind: bool, options: Mapping[str, str]) -> None:
+    if number is None:
+        return
+    kind, option = _FOLLOWS[name]
+    if not is_kind:
+        raise JobGraphError(f"stream {task_id!r}: rescale= has {name}, and its source is no {kind}; drop it")
+    if any(each.lower() == option.lower() for each in options):
         raise JobGraphError(
-            f"stream {task_id!r}: rescale= has files_per_slot, and its source the option maxFilesPerTrigger, which are "
-            "the same; drop one of them"
+            f"stream {task_id!r}: rescale= has {name}, and its source the option {option}, which are the same; drop "
+            "one of them"
         )
 
 

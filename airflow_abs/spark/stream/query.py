@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -78,7 +78,8 @@ class FilesRead:
 class StreamProgress:
     """A batch that was done: rows of its sources and those that came of them, and what its state holds since.
 
-    `ended` is in epoch seconds, on the clock of the Spark server.
+    `ended` is in epoch seconds, on the clock of the Spark server. `rows_behind` are records that Kafka has beyond those
+    of the batch, by the offsets that Spark last saw; None for sources without offsets of records.
     """
 
     batch: int
@@ -89,6 +90,15 @@ class StreamProgress:
     ended: float = 0.0
     rows_out: int | None = None
     files: tuple[FilesRead, ...] = ()
+    rows_behind: int | None = None
+
+    @property
+    def wait_of_next(self) -> float | None:
+        """Seconds until a record that comes now has been read, if it goes on at the pace of this batch; None if nobody
+        knows how many are before it."""
+        if self.rows_behind is None or (self.rows_behind and not self.rows):
+            return None
+        return self.seconds * (1 + self.rows_behind / max(self.rows, 1))
 
     @staticmethod
     def from_spark(text: str) -> StreamProgress | None:
@@ -109,6 +119,7 @@ class StreamProgress:
             ended=datetime.fromisoformat(found["timestamp"]).timestamp() + seconds,
             rows_out=_rows_out(found.get("observedMetrics", {}).get(ROWS_OUT)),
             files=tuple(read for number, source in enumerate(sources) if (read := _files_read(number, source))),
+            rows_behind=_rows_behind(sources),
         )
 
 
@@ -116,6 +127,29 @@ def _rows_out(observed: object) -> int | None:
     match observed:
         case {"values": [int(rows)]}:
             return rows
+    return None
+
+
+def _rows_behind(sources: Iterable[Mapping[str, Any]]) -> int | None:
+    known = [left for source in sources if (left := _left_in(source)) is not None]
+    return sum(known) if known else None
+
+
+def _left_in(source: Mapping[str, Any]) -> int | None:
+    end, latest = (_offsets_of_records(source.get(name)) for name in ("endOffset", "latestOffset"))
+    if end is None or latest is None:
+        return None
+    return sum(max(0, offset - end.get(partition, 0)) for partition, offset in latest.items())
+
+
+def _offsets_of_records(offset: object) -> dict[tuple[str, str], int] | None:
+    """By topic and partition; other sources have other offsets."""
+    try:
+        found = json.loads(offset) if isinstance(offset, str) else offset
+        if isinstance(found, dict) and found and all(isinstance(each, dict) for each in found.values()):
+            return {(topic, part): int(at) for topic, parts in found.items() for part, at in parts.items()}
+    except (TypeError, ValueError):
+        pass
     return None
 
 
@@ -128,7 +162,7 @@ def _files_read(number: int, source: Mapping[str, Any]) -> FilesRead | None:
 def _log_offset(offset: object) -> int | None:
     """Of a source of files, whose offsets are objects as text; other sources have other offsets."""
     try:
-        match json.loads(offset) if isinstance(offset, str) else None:
+        match json.loads(offset) if isinstance(offset, str) else offset:
             case {"logOffset": int(number)}:
                 return number
     except ValueError:

@@ -12,7 +12,7 @@ from airflow_abs.spark.stream.query import SESSION_SETTINGS
 from airflow_abs.spark.template import relations_in
 
 PARTITIONS = "spark.sql.shuffle.partitions"
-FILES = "maxFilesPerTrigger"
+FILES, RECORDS, READ_PARTITIONS = "maxFilesPerTrigger", "maxOffsetsPerTrigger", "minPartitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +38,24 @@ class Stream:
         conf = {**SESSION_SETTINGS, **self.conf}
         if self.rescale is None:
             return conf, self.plan
-        files = self.rescale.files(slots)
-        plan = self.plan if files is None else _with_files_per_batch(self.plan, files)
+        partitions = self.rescale.partitions(slots)
+        files = {FILES: self.rescale.files(slots)}
+        records = {RECORDS: self.rescale.records(slots), READ_PARTITIONS: partitions}
+        plan = _with_options(self.plan, files, records)
         store = {STATE_STORE: ROCKSDB} if self.rescale.repartition_state else {}
-        return {**store, **conf, PARTITIONS: str(self.rescale.partitions(slots))}, plan
+        return {**store, **conf, PARTITIONS: str(partitions)}, plan
 
     def partitions(self, slots: int) -> int | None:
         """Of its shuffles with so many slots; None if they do not follow them."""
         return None if self.rescale is None else self.rescale.partitions(slots)
 
 
-def _with_files_per_batch(plan: bytes, files: int) -> bytes:
-    """The command that starts the query, whose sources give so many files to a batch."""
+def _with_options(plan: bytes, files: Mapping[str, int | None], kafka: Mapping[str, int | None]) -> bytes:
+    """The command that starts the query, whose folders and topics have these options; None leaves what is said."""
     scaled = protos().Plan.FromString(plan)
     for relation in relations_in(scaled.command.write_stream_operation_start.input):
         if relation.WhichOneof("rel_type") == "read" and relation.read.is_streaming:
-            relation.read.data_source.options[FILES] = str(files)
+            source = relation.read.data_source
+            wanted = kafka if source.format == "kafka" else files if source.paths else {}
+            source.options.update({name: str(value) for name, value in wanted.items() if value is not None})
     return bytes(scaled.SerializeToString())

@@ -149,6 +149,7 @@ class StreamWatch:
             state_rows=progress.state_rows,
             state_bytes=progress.state_bytes,
             lag=self._lag(progress),
+            rows_behind=progress.rows_behind,
         )
         if life.has(batch):
             return life
@@ -162,8 +163,9 @@ class StreamWatch:
         return life
 
     def _lag(self, progress: StreamProgress) -> float | None:
-        """Of the oldest file that the batch read, from when that was written to the batch's end."""
+        """Of the oldest file that the batch read, from when that was written to the batch's end; of Kafka by the number
+        of its records."""
         spark = self._checkpoint / SPARK_FOLDER
         written = [oldest_file(spark, read.source, read.first, read.last) for read in progress.files]
         known = [each for each in written if each is not None]
-        return max(0.0, progress.ended - min(known)) if known else None
+        return max(0.0, progress.ended - min(known)) if known else progress.wait_of_next

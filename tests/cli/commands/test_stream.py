@@ -63,9 +63,9 @@ clicks/daily/by_minute: Executing since 2026-01-04 01:00:02 UTC
   2026-01-04 01:00:02  Executing               slots are assigned
   2026-01-04 01:01:00                          the lag grew over 10 batches
 
-  batch  ended (UTC)           took  rows in  rows out  rows in/s    lag  state rows    state
-      0  2026-01-04 01:00:10  2.0 s    1,000        50        500  3.5 s          12  4.0 KiB
-      1  2026-01-04 01:00:20  0.5 s        0         ?          0      ?           0      0 B
+  batch  ended (UTC)           took  rows in  rows out  rows in/s    lag  behind  state rows    state
+      0  2026-01-04 01:00:10  2.0 s    1,000        50        500  3.5 s       ?          12  4.0 KiB
+      1  2026-01-04 01:00:20  0.5 s        0         ?          0      ?       ?           0      0 B
 """
     )
 

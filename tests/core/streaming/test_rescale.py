@@ -12,8 +12,9 @@ from airflow_abs.core.streaming.slots_wanted import SlotsWanted
 
 
 def test_what_follows_the_slots_is_so_much_for_each() -> None:
-    rescale = Rescale(partitions_per_slot=2, files_per_slot=3)
-    assert (rescale.partitions(4), rescale.files(4), Rescale().files(4)) == (8, 12, None)
+    rescale = Rescale(partitions_per_slot=2, files_per_slot=3, records_per_slot=5)
+    assert (rescale.partitions(4), rescale.files(4), rescale.records(4)) == (8, 12, 20)
+    assert (Rescale().files(4), Rescale().records(4)) == (None, None)
     assert Rescale(cooldown=1, stabilization=2, max_delay=3).phases == RescaleOptions(1, 2, 3)
 
 
@@ -22,6 +23,7 @@ def test_what_follows_the_slots_is_so_much_for_each() -> None:
     [
         ("partitions_per_slot", 1),
         ("files_per_slot", 1),
+        ("records_per_slot", 1),
         ("min_increase", 1),
         ("cooldown", 0),
         ("stabilization", 0),

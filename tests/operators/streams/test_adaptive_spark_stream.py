@@ -103,6 +103,24 @@ def stream(**options: Any) -> AdaptiveSparkStream:
             "stream 'clicks': rescale= has files_per_slot, and its source the option maxFilesPerTrigger, which are "
             "the same; drop one of them",
         ),
+        (
+            {"rescale": Rescale(records_per_slot=2), "slots": None},
+            "stream 'clicks': rescale= has records_per_slot, and its source is no topic of Kafka; drop it",
+        ),
+        (
+            {
+                "rescale": Rescale(records_per_slot=2),
+                "slots": None,
+                "source": Kafka("k:9092", "clicks", {"maxOffsetsPerTrigger": "3"}),
+            },
+            "stream 'clicks': rescale= has records_per_slot, and its source the option maxOffsetsPerTrigger, which are "
+            "the same; drop one of them",
+        ),
+        (
+            {"rescale": Rescale(), "slots": None, "source": Kafka("k:9092", "clicks", {"minPartitions": "3"})},
+            "stream 'clicks': it has rescale=, which sets minPartitions by the slots, and its source the same option; "
+            "drop one of them",
+        ),
     ],
 )
 def test_what_a_stream_cannot_be_is_refused_with_what_to_use(options: dict[str, Any], message: str) -> None:

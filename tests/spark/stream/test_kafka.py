@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from airflow_abs.core.streaming.rescale import Rescale
 from airflow_abs.exchange.errors import CheckpointMisfitError
 from airflow_abs.exchange.streaming.stored_query import store_query
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.stream.fit import Candidate, check_fit
+from airflow_abs.spark.stream.query import StreamProgress
+from airflow_abs.spark.stream.stream import Stream
 from airflow_abs.spark.stream.trial import without_rows
 from airflow_abs.spark.template import relations_in
 
@@ -29,6 +33,44 @@ def source_of(plan: bytes) -> Any:
     start = protos().Plan.FromString(plan).command.write_stream_operation_start
     (source,) = [each.read.data_source for each in relations_in(start.input) if each.WhichOneof("rel_type") == "read"]
     return source
+
+
+def test_slots_decide_how_much_is_read_at_once_and_in_how_many_parts() -> None:
+    plan = plan_of("/out", subscribe="clicks")
+    stream = Stream("clicks", plan, {}, rescale=Rescale(partitions_per_slot=2, files_per_slot=9, records_per_slot=500))
+    assert source_of(stream.at(4)[1]).options == {
+        "subscribe": "clicks",
+        "maxOffsetsPerTrigger": "2000",
+        "minPartitions": "8",
+    }
+    as_declared = Stream("clicks", plan, {}, rescale=Rescale())
+    assert source_of(as_declared.at(3)[1]).options == {"subscribe": "clicks", "minPartitions": "3"}
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_how_far_a_stream_is_behind_is_told_by_its_offsets(as_text: bool) -> None:
+    def offsets(*at: int) -> object:
+        told = {"clicks": dict(zip("01", at, strict=False))}
+        return json.dumps(told) if as_text else told
+
+    source = {
+        "numInputRows": 100,
+        "startOffset": offsets(0),
+        "endOffset": offsets(100),
+        "latestOffset": offsets(250, 50),
+    }
+    told = {"batchId": 4, "timestamp": "2026-01-01T00:00:10.500Z", "batchDuration": 2000}
+    progress = StreamProgress.from_spark(json.dumps({**told, "durationMs": {"addBatch": 1}, "sources": [source]}))
+    assert progress is not None
+    # 150 of partition 0, 50 of one that is new: two more batches of 2 s after this one
+    assert (progress.rows_behind, progress.wait_of_next, progress.files) == (200, 6.0, ())
+
+
+def test_without_offsets_nobody_knows_how_far_it_is_behind() -> None:
+    progress = StreamProgress(1, 10, 2.0, 0, 0)
+    assert progress.wait_of_next is None
+    assert replace(progress, rows=0, rows_behind=7).wait_of_next is None
+    assert replace(progress, rows=0, rows_behind=0).wait_of_next == 2.0
 
 
 @pytest.mark.parametrize(("options", "has"), [({"includeHeaders": "true"}, True), ({"includeheaders": "false"}, False)])

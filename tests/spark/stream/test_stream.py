@@ -47,7 +47,7 @@ def test_partitions_and_files_of_a_batch_are_so_many_for_each_slot(
 
 def test_what_does_not_follow_stays_as_it_was_compiled() -> None:
     assert Stream("orders", b"plan", {"a": "b"}).at(4) == ({**SESSION_SETTINGS, "a": "b"}, b"plan")
-    assert Stream("orders", b"plan", {}, rescale=Rescale()).at(4)[1] == b"plan"
+    assert Stream("orders", b"", {}, rescale=Rescale()).at(4)[1] == b""
 
 
 def test_state_that_is_to_be_repartitioned_is_kept_by_rocksdb() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,16 @@ def test_a_lag_that_grows_is_told_and_stands_in_the_record(bench: Bench, caplog:
     assert bench.life.alarm == str(grows)
     assert bench.life.notes == (Note(1_090.0, str(grows)),)
     assert f"orders 1: {grows}" in caplog.text
+
+
+def test_the_lag_behind_a_topic_is_told_by_its_records_and_alarms_too(bench: Bench) -> None:
+    for number in range(10):
+        done = replace(progress(number, 1_000.0 + 10 * number), rows_behind=100 * number)
+        bench.watch.progress(done)
+    bench.look()
+    # batches of 100 records and 2 s: each hundred behind is 2 s more
+    assert [(batch.lag, batch.rows_behind) for batch in bench.life.batches[:3]] == [(2.0, 0), (4.0, 100), (6.0, 200)]
+    assert bench.events[-1] == LagGrows(10, 2.0, 20.0)
 
 
 def test_a_stop_is_passed_on_at_once_and_only_once(bench: Bench) -> None:
