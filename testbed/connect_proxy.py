@@ -24,10 +24,13 @@ http {{
     scgi_temp_path {run}/nginx-scgi;
 
     server {{
-        listen {bind}:{port} ssl http2;
+        {listen}
         ssl_certificate {secrets}/connect.crt;
         ssl_certificate_key {secrets}/connect.key;
         ssl_protocols TLSv1.2 TLSv1.3;
+
+        # A name in a variable is looked up again and again: a container that comes back has another address.
+        {resolver}set $spark_connect {upstream};
 
         # A triggerer holds hundreds of operations on one connection, some of them silent for an hour.
         http2_max_concurrent_streams 2048;
@@ -46,9 +49,17 @@ http {{
             if ($http_authorization = "") {{
                 return 401;
             }}
-            grpc_pass grpc://{upstream};
+            grpc_pass grpc://$spark_connect;
         }}
+        # Spark refuses what is no call, but it answers: without an answer there is a 502 or 504.
         location = /healthy {{
+            grpc_pass grpc://$spark_connect;
+            grpc_connect_timeout 3s;
+            grpc_read_timeout 3s;
+            grpc_intercept_errors on;
+            error_page 400 404 405 415 =204 @answers;
+        }}
+        location @answers {{
             return 204;
         }}
         location / {{
@@ -59,7 +70,31 @@ http {{
 """
 
 
-def proxy_configuration(*, bind: str, port: int, upstream: str, secrets: str, run: str) -> str:
-    """An nginx.conf. `upstream` is host:port of the Connect server, `secrets` the folder with `connect.crt` and its
-    key, `run` one for files of nginx's own."""
-    return _CONFIGURATION.format(bind=bind, port=port, upstream=upstream, secrets=secrets, run=run)
+def proxy_configuration(
+    *,
+    bind: str,
+    port: int,
+    upstream: str,
+    secrets: str,
+    run: str,
+    resolver: str = "",
+    has_http2_directive: bool = False,
+) -> str:
+    """An nginx.conf.
+
+    Args:
+        bind, port: where it listens.
+        upstream: host:port of the Connect server.
+        secrets: the folder with `connect.crt` and its key.
+        run: a folder for files of nginx's own.
+        resolver: address of the DNS server that knows the host; "" where that is an address itself.
+        has_http2_directive: of nginx from 1.25.1 on, which finds the older spelling deprecated.
+    """
+    listen = f"listen {bind}:{port} ssl"
+    return _CONFIGURATION.format(
+        listen=f"{listen};\n        http2 on;" if has_http2_directive else f"{listen} http2;",
+        resolver=f"resolver {resolver} valid=5s ipv6=off;\n        " if resolver else "",
+        upstream=upstream,
+        secrets=secrets,
+        run=run,
+    )

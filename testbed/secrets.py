@@ -34,8 +34,9 @@ def ensure_secrets(variables: Path, folder: Path, hosts: Sequence[str]) -> dict[
     Only this user can enter the folder; inside a container, which gets single files of it, its own users read them.
 
     Raises:
-        ClusterSecretsError: a variable is missing in the file, or openssl is missing or fails.
+        ClusterSecretsError: a variable is missing in the file, a file is a folder, or openssl is missing or fails.
     """
+    _check_no_folders(folder)
     if not variables.exists():
         _write(variables, "".join(f"{name}={_new(name)}\n" for name in SECRETS), 0o600)
     values = _read(variables)
@@ -114,6 +115,17 @@ def _read(variables: Path) -> dict[str, str]:
 
 def _is_address(host: str) -> bool:
     return ":" in host or host.replace(".", "").isdigit()
+
+
+def _check_no_folders(folder: Path) -> None:
+    found = [name for name in (*_CERTIFICATES, "redis.acl", "spark.conf") if (folder / name).is_dir()]
+    if found:
+        folders = " ".join(str(folder / name) for name in found)
+        raise ClusterSecretsError(
+            f"{folders}: found a folder, expected a file. A container engine makes one where a file that it mounts is "
+            f"not there, so containers were started before the secrets were made. Stop them (docker compose down), "
+            f"rmdir {folders}, and run make secrets again"
+        )
 
 
 def _write(path: Path, text: str, mode: int) -> None:

@@ -79,6 +79,7 @@ class Service:
     `mounts` are folders of the place, or files in one (`secrets/ca.crt`), that the service sees; of them it writes to
     those in `WRITTEN`.
     `publishes` are ports that the host's own users may reach. `start_seconds` is how long it may take to be healthy.
+    `scratch` is a folder of a container that is gone with it.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Service:
     networks: tuple[str, ...] = ("airflow",)
     publishes: tuple[int, ...] = ()
     start_seconds: int = 60
+    scratch: str = ""
 
 
 OUR_IMAGE = "airflow-abs"

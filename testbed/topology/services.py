@@ -59,11 +59,14 @@ def _redis(place: Place) -> Service:
             *("redis-server", "--bind", place.bind, "--port", port, "--save", "", "--appendonly", "no"),
             # The password's hash only: command lines are public.
             *("--aclfile", f"{place.folders['secrets']}/redis.acl"),
+            # Should that file be none, its default user has no password: then nobody else is let in.
+            *("--protected-mode", "yes"),
         ),
         {"REDISCLI_AUTH": place.secrets["REDIS_PASSWORD"]},
         Limits(0.5, 256),
         health=("redis-cli", "-e", "-h", "127.0.0.1", "-p", port, "ping"),
         mounts=("secrets/redis.acl",),
+        scratch="/data",  # which the image declares a volume
     )
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from testbed.topology.place import OUR_IMAGE, PORTS, SECRETS, WRITTEN, Place, Service
 from testbed.topology.services import services
 
+BUILT = "spark-master"
+"""The one service that has `build`: all others use its image."""
 SECRETS_HINT = "run `make secrets` first"
 # Folder of a place: what it is on the host (a path, or the name of a volume).
 SOURCES = {"config": "./docker", "secrets": "./docker/secrets", "dags": "./dags"}
@@ -53,7 +55,11 @@ def compose_service(service: Service) -> dict[str, Any]:
         },
     }
     if service.image == OUR_IMAGE:
-        told |= {"build": {"context": ".", "dockerfile": "docker/Dockerfile"}, "init": True}
+        told |= {"pull_policy": "never", "init": True}
+    if service.name == BUILT:
+        told["build"] = {"context": ".", "dockerfile": "docker/Dockerfile"}
+    if service.scratch:
+        told["tmpfs"] = [service.scratch]
     if service.depends_on:
         told["depends_on"] = {name: {"condition": condition} for name, condition in service.depends_on.items()}
     if service.mounts:
@@ -65,8 +71,16 @@ def compose_service(service: Service) -> dict[str, Any]:
     return told
 
 
-def compose_mount(mount: str) -> str:
+def compose_mount(mount: str) -> str | dict[str, Any]:
     folder, _, file = mount.partition("/")
     inside = f"/{file}" if file else ""
+    if folder == "secrets":  # without the file the engine would make a folder there, and Redis let everybody in
+        return {
+            "type": "bind",
+            "source": f"{SOURCES[folder]}{inside}",
+            "target": f"{FOLDERS[folder]}{inside}",
+            "read_only": True,
+            "bind": {"create_host_path": False},
+        }
     access = "" if folder in WRITTEN else ":ro"
     return f"{SOURCES.get(folder, folder)}{inside}:{FOLDERS[folder]}{inside}{access}"

@@ -13,14 +13,14 @@ from testbed.connect_proxy import proxy_configuration
 from testbed.secrets import ensure_secrets
 from testbed.topology.place import SECRETS
 from testbed.topology.services import services
-from tests.testbed.compose import SECRETS_HINT, compose_place, compose_services
+from tests.testbed.compose import BUILT, SECRETS_HINT, compose_place, compose_services
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yaml"
 # Of the compose specification, what this file uses.
 SERVICE_KEYS = {
     *("image", "build", "init", "restart", "command", "environment", "networks", "depends_on", "volumes", "ports"),
-    *("healthcheck", "deploy"),
+    *("healthcheck", "deploy", "pull_policy", "tmpfs"),
 }
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
 DURATION = re.compile(r"\d+s")
@@ -81,7 +81,7 @@ def test_every_network_and_volume_is_declared_and_every_mounted_file_is_there(
     for name, service in compose["services"].items():
         assert set(service["networks"]) <= set(compose["networks"]), name
         for volume in service.get("volumes", []):
-            source = volume.split(":")[0]
+            source = volume["source"] if isinstance(volume, dict) else volume.split(":")[0]
             if source.startswith("./docker/secrets/"):
                 assert (tmp_path / Path(source).name).is_file(), volume
             elif source.startswith("./"):
@@ -132,8 +132,40 @@ def test_the_proxys_configuration_is_the_one_that_processes_get() -> None:
         upstream=place.address("spark-connect"),
         secrets=place.folders["secrets"],
         run="/tmp",
+        resolver="127.0.0.11",  # the engine's own
+        has_http2_directive=True,
     )
     assert (ROOT / "docker" / "nginx.conf").read_text() == made
+
+
+def test_the_proxy_looks_for_spark_again_and_its_health_is_sparks() -> None:
+    text = (ROOT / "docker" / "nginx.conf").read_text()
+    assert re.findall(r"^ *(resolver .*);", text, re.MULTILINE) == ["resolver 127.0.0.11 valid=5s ipv6=off"]
+    # a host that stands in the directive itself is looked up once, when nginx starts
+    assert set(re.findall(r"grpc_pass (\S+);", text)) == {"grpc://$spark_connect"}
+    assert re.findall(r"(listen .*|http2 \w+);", text) == ["listen 0.0.0.0:15003 ssl", "http2 on"]
+    healthy = text.partition("location = /healthy {")[2].partition("}")[0]
+    assert "grpc_pass" in healthy
+    assert "return" not in healthy
+
+
+def test_the_image_is_built_once_and_never_pulled(compose: dict[str, Any]) -> None:
+    ours = {name: each for name, each in compose["services"].items() if each["image"] == "airflow-abs"}
+    assert [name for name, each in ours.items() if "build" in each] == [BUILT]
+    assert {each["pull_policy"] for each in ours.values()} == {"never"}
+
+
+def test_a_secret_that_is_not_there_is_not_made_a_folder(compose: dict[str, Any]) -> None:
+    volumes = [each for service in compose["services"].values() for each in service.get("volumes", [])]
+    secrets = [each for each in volumes if "/run/secrets/" in str(each)]
+    assert len(secrets) == 10
+    assert all(isinstance(each, dict) and each["bind"] == {"create_host_path": False} for each in secrets)
+
+
+def test_redis_lets_nobody_in_without_its_password_and_leaves_nothing(compose: dict[str, Any]) -> None:
+    redis = compose["services"]["redis"]
+    assert redis["command"][-2:] == ["--protected-mode", "yes"]
+    assert redis["tmpfs"] == ["/data"]
 
 
 def test_the_image_has_the_locks_versions_and_nothing_is_resolved() -> None:

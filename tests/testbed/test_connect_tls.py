@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,10 +72,15 @@ class Proxy:
 
 @pytest.fixture(scope="module")
 def proxy(connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    folder = tmp_path_factory.mktemp("connect-tls")
+    with started(tmp_path_factory.mktemp("connect-tls"), connect_server) as found:
+        yield found
+
+
+@contextmanager
+def started(folder: Path, server: ConnectEndpoint) -> Iterator[Proxy]:
     make_certificate(folder, ("127.0.0.1",))
-    endpoint = ConnectEndpoint("127.0.0.1", choose_free_ports(1)[0], token=connect_server.token, use_ssl=True)
-    upstream = f"127.0.0.1:{connect_server.port}"
+    endpoint = ConnectEndpoint("127.0.0.1", choose_free_ports(1)[0], token=server.token, use_ssl=True)
+    upstream = f"127.0.0.1:{server.port}"
     text = proxy_configuration(
         bind="127.0.0.1", port=endpoint.port, upstream=upstream, secrets=str(folder), run=str(folder)
     )
@@ -154,6 +160,14 @@ def test_nothing_but_spark_connect_is_passed_on(proxy: Proxy) -> None:
         command = ["curl", "-sS", "--cacert", str(proxy.authority), "-o", "/dev/null", "-w", "%{http_code}"]
         done = subprocess.run([*command, address + path], capture_output=True, text=True, timeout=30, check=True)
         assert done.stdout == status, path
+
+
+def test_its_health_check_sees_that_spark_does_not_answer(tmp_path: Path) -> None:
+    with started(tmp_path, ConnectEndpoint("127.0.0.1", choose_free_ports(1)[0])) as alone:
+        address = f"https://127.0.0.1:{alone.endpoint.port}/healthy"
+        command = ["curl", "-fsS", "--cacert", str(alone.authority), address]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert "502" in done.stderr, done
 
 
 def test_a_client_without_tls_gets_nothing(proxy: Proxy) -> None:

@@ -62,6 +62,19 @@ def test_a_missing_variable_is_named_with_its_file(tmp_path: Path) -> None:
     )
 
 
+def test_a_folder_where_a_file_should_be_is_refused_and_says_why_it_is_there(tmp_path: Path) -> None:
+    acl = tmp_path / "secrets" / "redis.acl"
+    acl.mkdir(parents=True)
+    with pytest.raises(ClusterSecretsError) as caught:
+        ensure_secrets(tmp_path / ".env", tmp_path / "secrets", ("localhost",))
+    assert str(caught.value) == (
+        f"{acl}: found a folder, expected a file. A container engine makes one where a file that it mounts is not "
+        "there, so containers were started before the secrets were made. Stop them (docker compose down), "
+        f"rmdir {acl}, and run make secrets again"
+    )
+    assert not (tmp_path / ".env").exists()
+
+
 @pytest.mark.openssl
 def test_the_certificate_is_for_its_hosts_signed_by_an_authority_whose_key_is_gone(tmp_path: Path) -> None:
     make_certificate(tmp_path, ("connect-tls", "127.0.0.1"))
