@@ -100,9 +100,11 @@ def _add_server(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "share it. `install` puts Spark beside an Airflow that has only its client: pip fetches some 400 MB into this "
         "user's cache, and no package of Airflow's environment changes. `prepare` stores its classes there, so that "
         "every start costs half the CPU: for an image, or after an upgrade of Spark or Java. `check` runs steps "
-        "and jobs on the server that a connection names, and compares their rows with plain Spark's and DuckDB's.",
+        "and jobs on the server that a connection names, and compares their rows with plain Spark's and DuckDB's. "
+        "`jars s3` and `jars kafka` let Maven fetch what Spark lacks for these, check it, and say how a server gets it.",
     )
-    server.add_argument("action", choices=["install", "status", "stop", "prepare", "check"])
+    server.add_argument("action", choices=["install", "status", "stop", "prepare", "check", "jars"])
+    server.add_argument("connector", nargs="?", choices=["s3", "kafka"], help="for `jars`")
     server.add_argument("--spark", metavar="RELEASE", help="for `install`, such as 4.2.0 (default: the client's)")
     server.add_argument(
         "--conn-id", default="spark_connect_default", metavar="NAME", help="for `check` (default: %(default)s)"
@@ -110,7 +112,8 @@ def _add_server(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     server.add_argument(
         "--folder",
         type=Path,
-        help="its state folder (default: that of this host's Airflow); for `check` one that the server sees as well",
+        help="its state folder (default: that of this host's Airflow); for `check` one that the server sees as well; "
+        "for `jars` theirs",
     )
     server.set_defaults(run=_server)
 
@@ -172,7 +175,7 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _server(options: argparse.Namespace) -> int:
-    from airflow_abs.cli.commands.server import install_server, prepare_server, show_status, stop_server
+    from airflow_abs.cli.commands.server import bring_jars, install_server, prepare_server, show_status, stop_server
     from airflow_abs.cli.commands.server_check import check_server
     from airflow_abs.hooks.adaptive_spark import embedded_folder
 
@@ -182,6 +185,8 @@ def _server(options: argparse.Namespace) -> int:
         return prepare_server()
     if options.action == "check":
         return check_server(options.conn_id, options.folder)
+    if options.action == "jars":
+        return bring_jars(options.connector, options.folder)
     folder = options.folder or embedded_folder()
     return show_status(folder) if options.action == "status" else stop_server(folder)
 

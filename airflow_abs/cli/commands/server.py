@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,4 +55,21 @@ def install_server(release: str | None) -> int:
     release = release or client_version()
     print(f"embedded Spark: Spark {release}, some 400 MB", flush=True)
     print(f"embedded Spark: installed in {install_spark(release, os.environ)}")
+    return 0
+
+
+def bring_jars(connector: str | None, folder: Path | None) -> int:
+    """Fetch the jars of a connector that are missing, and say how a server gets them; 2 without its name."""
+    import os
+
+    from airflow_abs.spark.server.connector_jars import CONNECTORS, fetch_jars
+
+    if connector is None:
+        print(f"airflow-abs server jars: expected one of {', '.join(CONNECTORS)}", file=sys.stderr)
+        return 2
+    jars = fetch_jars(connector, os.environ, folder and folder.absolute())
+    megabytes = sum(jar.stat().st_size for jar in jars) / 1e6
+    print(f"{len(jars)} jars of {connector}, {megabytes:.0f} MB, in {jars[0].parent}")
+    print(f"  a Connect server   spark.jars {jars[0].parent}/*.jar")
+    print(f"  a Dockerfile       COPY {jars[0].parent.name}/*.jar $SPARK_HOME/jars/")
     return 0

@@ -84,3 +84,8 @@ def test_a_server_that_is_not_there_is_said_in_a_line(
     monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", '{"conn_type": "spark_connect", "host": "127.0.0.1", "port": 1}')
     assert main(["server", "check", "--conn-id", conn_id]) == 1
     assert capsys.readouterr().err.startswith(f"airflow-abs: {said}")
+
+
+def test_jars_of_nothing_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["server", "jars"]) == 2
+    assert capsys.readouterr().err == "airflow-abs server jars: expected one of s3, kafka\n"

@@ -51,7 +51,7 @@ def test_what_does_not_follow_stays_as_it_was_compiled() -> None:
 
 
 def test_state_that_is_to_be_repartitioned_is_kept_by_rocksdb() -> None:
-    stream = Stream("orders", b"plan", {}, rescale=Rescale(repartition_state="local[2]"))
+    stream = Stream("orders", b"", {}, rescale=Rescale(repartition_state="local[2]"))
     assert stream.at(4)[0][STATE_STORE] == ROCKSDB
     assert stream.partitions(4) == 4
     assert Stream("orders", b"plan", {}).partitions(4) is None

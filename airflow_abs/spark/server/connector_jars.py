@@ -1,0 +1,111 @@
+"""Jars that the package `pyspark` lacks, of S3's file system and of Kafka's source: no more than these need.
+
+`spark.jars.packages` would bring all that they name, for S3 a bundle of 700 MB. `jars/NAME.txt` lists what is enough
+with Spark's own jars, each with its checksum, as it was run with the release that `SPARK` names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar
+
+from airflow_abs.spark.server.cache_folder import cache_folder
+
+CONNECTORS = ("s3", "kafka")
+SPARK = "4.2.0"
+_LISTS = Path(__file__).parent / "jars"
+_DEPENDENCY = (
+    "<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>"
+)
+_PROJECT = (
+    "<project><modelVersion>4.0.0</modelVersion><groupId>jars</groupId><artifactId>jars</artifactId>"
+    "<version>1</version><dependencies>{dependencies}</dependencies></project>"
+)
+
+
+class JarsMissingError(RuntimeError):
+    """The jars of a connector cannot be had."""
+
+    restartable: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One of Maven's artifacts; `sha256` in hexadecimal."""
+
+    group: str
+    name: str
+    version: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}-{self.version}.jar"
+
+
+def list_jars(connector: str) -> tuple[Jar, ...]:
+    """What a connector of `CONNECTORS` needs beside Spark's own jars."""
+    lines = (_LISTS / f"{connector}.txt").read_text().splitlines()
+    return tuple(Jar(*coordinate.split(":"), sha256) for sha256, coordinate in (line.split() for line in lines))
+
+
+def fetch_jars(connector: str, environment: Mapping[str, str], folder: Path | None = None) -> tuple[Path, ...]:
+    """Let Maven put them into `folder` (without one: below this user's cache), but for those that are there.
+
+    Raises:
+        JarsMissingError: Maven is missing or cannot get them, or one is not what the list says.
+    """
+    folder = folder or cache_folder(environment) / "jars" / f"{connector}-{SPARK}"
+    wanted = list_jars(connector)
+    missing = [jar for jar in wanted if not _is_right(folder / jar.file, jar)]
+    if missing:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent, prefix=".") as made:
+            copy_artifacts([(jar.group, jar.name, jar.version) for jar in missing], Path(made), environment)
+            for jar in missing:
+                if not _is_right(Path(made) / jar.file, jar):
+                    raise JarsMissingError(
+                        f"the jars of {connector}: {jar.group}:{jar.name}:{jar.version} is not the file that was "
+                        "tested (its SHA-256 is another one); expected the one of Maven's central repository; correct "
+                        "the mirror in Maven's settings.xml"
+                    )
+                (Path(made) / jar.file).replace(folder / jar.file)
+    return tuple(folder / jar.file for jar in wanted)
+
+
+def copy_artifacts(wanted: list[tuple[str, str, str]], folder: Path, environment: Mapping[str, str]) -> None:
+    """Let Maven copy these artifacts (group, name, version) and nothing that they depend on.
+
+    Raises:
+        JarsMissingError: Maven is missing, or cannot get them.
+    """
+    dependencies = "".join(_DEPENDENCY.format(group=group, name=name, version=text) for group, name, text in wanted)
+    maven = shutil.which("mvn", path=environment.get("PATH", os.defpath))
+    if maven is None:
+        raise JarsMissingError(
+            "mvn is not on PATH; Maven fetches the jars; install it (Debian: apt-get install maven), or run this on "
+            "another host and copy the folder"
+        )
+    with TemporaryDirectory() as project:
+        pom = Path(project) / "pom.xml"
+        pom.write_text(_PROJECT.format(dependencies=dependencies))
+        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder.absolute()}"]
+        command = [maven, "--batch-mode", "--quiet", "--file", str(pom), *goal]
+        ended = subprocess.run(command, env=dict(environment), stdin=subprocess.DEVNULL, check=False)
+    if ended.returncode != 0:
+        raise JarsMissingError(
+            f"Maven ended with {ended.returncode}; expected it to get {len(wanted)} artifacts; correct what it says "
+            "above (its mirror and proxy are in settings.xml)"
+        )
+
+
+def _is_right(path: Path, jar: Jar) -> bool:
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == jar.sha256
