@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo prepare prepared test test-rest test-all test-repeat check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-kafka test-s3 check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -19,7 +19,7 @@ demo: $(READY) java ## a small day, a big one with a killed worker, and a mistak
 	@$(BIN)/airflow-abs demo $(DEMO_ARGS)
 
 # What `make test` runs: every test that needs neither Spark nor services, and of the others those marked `sample`.
-SAMPLE := sample or not (spark or services or cluster)
+SAMPLE := sample or not (spark or services or cluster or places)
 
 test: host ## a sample of every promise on real Airflow and Spark: under ten minutes, environment included (TEST_ARGS="-x")
 	$(BIN)/pytest -n 2 --durations=10 -m "$(SAMPLE)" $(TEST_ARGS)
@@ -29,9 +29,18 @@ prepared: host
 	@$(BIN)/airflow-abs server prepare || echo "the tests run without stored classes, and take longer"
 
 test-rest: prepared ## every test that `make test` leaves out
-	$(BIN)/pytest -n 2 --durations=20 -m "not ($(SAMPLE))" $(TEST_ARGS)
+	$(BIN)/pytest -n 2 --durations=20 -m "not ($(SAMPLE)) and not places" $(TEST_ARGS)
 
-test-all: test test-rest check ## everything that a release must pass: half an hour
+test-all: test test-rest check test-kafka test-s3 ## everything that a release must pass: three quarters of an hour
+
+# A place is fetched into build/places once. Each line of its scenes is evidence.
+test-kafka: $(READY) java ## streams from a real Kafka broker: killed servers, other slots, a broker that is away for a minute (AIRFLOW_ABS_OUTAGE=120)
+	@$(BIN)/python -m testbed.places kafka
+	$(BIN)/pytest -s tests/places/test_kafka.py $(TEST_ARGS)
+
+test-s3: $(READY) java ## the daily job on a real store that speaks S3: a retry, a killed server, a wrong key, a store that is away for a minute
+	@$(BIN)/python -m testbed.places s3
+	$(BIN)/pytest -s tests/places/test_s3.py $(TEST_ARGS)
 
 TIMES ?= 20
 REPEATED := tests/services tests/faults tests/spark/stream tests/operators/streams tests/triggers
@@ -54,7 +63,7 @@ coverage: prepared ## line coverage of all tests, and how much of it `make test`
 		awk -v sample=$$sample -v all=$$all 'BEGIN { printf "make test covers %s %% of all lines, make test-all %s %%: a share of %.1f %%\n", sample, all, 100 * sample / all }'
 
 test-fast: $(READY) ## the tests that need neither Spark, services, a browser nor seconds of their own: about a minute
-	$(BIN)/pytest -m "not spark and not services and not browser and not cluster and not slow" $(TEST_ARGS)
+	$(BIN)/pytest -m "not spark and not services and not browser and not cluster and not places and not slow" $(TEST_ARGS)
 
 ifdef NIGHTLY
 FAULTS_ARGS ?= --faults 300 --per-run 20

@@ -58,4 +58,4 @@ def test_a_folder_is_tested_elsewhere_only_while_it_has_no_folder_of_its_own() -
 
 def test_the_makefile_selects_what_this_file_says() -> None:
     (line,) = re.findall(r"^SAMPLE := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert line == "sample or not (spark or services or cluster)"
+    assert line == "sample or not (spark or services or cluster or places)"

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,7 +53,12 @@ class Jar:
 
 def list_jars(connector: str) -> tuple[Jar, ...]:
     """What a connector of `CONNECTORS` needs beside Spark's own jars."""
-    lines = (_LISTS / f"{connector}.txt").read_text().splitlines()
+    return read_list(_LISTS / f"{connector}.txt")
+
+
+def read_list(path: Path) -> tuple[Jar, ...]:
+    """Of lines with a checksum and a coordinate."""
+    lines = path.read_text().splitlines()
     return tuple(Jar(*coordinate.split(":"), sha256) for sha256, coordinate in (line.split() for line in lines))
 
 
@@ -64,16 +69,20 @@ def fetch_jars(connector: str, environment: Mapping[str, str], folder: Path | No
         JarsMissingError: Maven is missing or cannot get them, or one is not what the list says.
     """
     folder = folder or cache_folder(environment) / "jars" / f"{connector}-{SPARK}"
-    wanted = list_jars(connector)
+    return fetch_listed(f"the jars of {connector}", list_jars(connector), folder, environment)
+
+
+def fetch_listed(what: str, wanted: Sequence[Jar], folder: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """The same for any list; `what` it is, for messages."""
     missing = [jar for jar in wanted if not _is_right(folder / jar.file, jar)]
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder.parent, prefix=".") as made:
-            copy_artifacts([(jar.group, jar.name, jar.version) for jar in missing], Path(made), environment)
+            _copy(missing, Path(made), environment)
             for jar in missing:
                 if not _is_right(Path(made) / jar.file, jar):
                     raise JarsMissingError(
-                        f"the jars of {connector}: {jar.group}:{jar.name}:{jar.version} is not the file that was "
+                        f"{what}: {jar.group}:{jar.name}:{jar.version} is not the file that was "
                         "tested (its SHA-256 is another one); expected the one of Maven's central repository; correct "
                         "the mirror in Maven's settings.xml"
                     )
@@ -81,13 +90,9 @@ def fetch_jars(connector: str, environment: Mapping[str, str], folder: Path | No
     return tuple(folder / jar.file for jar in wanted)
 
 
-def copy_artifacts(wanted: list[tuple[str, str, str]], folder: Path, environment: Mapping[str, str]) -> None:
-    """Let Maven copy these artifacts (group, name, version) and nothing that they depend on.
-
-    Raises:
-        JarsMissingError: Maven is missing, or cannot get them.
-    """
-    dependencies = "".join(_DEPENDENCY.format(group=group, name=name, version=text) for group, name, text in wanted)
+def _copy(wanted: Sequence[Jar], folder: Path, environment: Mapping[str, str]) -> None:
+    """These and nothing that they depend on."""
+    dependencies = "".join(_DEPENDENCY.format(group=jar.group, name=jar.name, version=jar.version) for jar in wanted)
     maven = shutil.which("mvn", path=environment.get("PATH", os.defpath))
     if maven is None:
         raise JarsMissingError(
