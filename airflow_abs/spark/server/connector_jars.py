@@ -59,7 +59,8 @@ def list_jars(connector: str) -> tuple[Jar, ...]:
 def read_list(path: Path) -> tuple[Jar, ...]:
     """Of lines with a checksum and a coordinate."""
     lines = path.read_text().splitlines()
-    return tuple(Jar(*coordinate.split(":"), sha256) for sha256, coordinate in (line.split() for line in lines))
+    words = [line.replace(":", " ").split() for line in lines]
+    return tuple(Jar(group, name, version, sha256) for sha256, group, name, version in words)
 
 
 def fetch_jars(connector: str, environment: Mapping[str, str], folder: Path | None = None) -> tuple[Path, ...]:
