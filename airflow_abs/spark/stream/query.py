@@ -38,11 +38,11 @@ _OFFSETS = re.compile(r"Current Available Offsets: (\{.*\})$", re.MULTILINE)
 _REST = re.compile(r"\n+=== Streaming Query ===.*", re.DOTALL)
 _JAVA_CLASS = re.compile(r"\b((?:java|org\.apache)\.[\w.$]+(?:Exception|Error))\b")
 _AWAY = re.compile(
-    r"org\.apache\.kafka\.common\.errors\.(?:\w*Timeout|Disconnect|Network|RetriableCommit\w*|\w*NotAvailable|NotLeader\w*|"
-    r"NotEnoughReplicas\w*|NotCoordinator|CoordinatorLoadInProgress)Exception"
+    r"org\.apache\.kafka\.common\.errors\."
+    r"(?:\w*Timeout|Disconnect|Network|\w*NotAvailable|NotLeader\w*|NotCoordinator|CoordinatorLoadInProgress)Exception"
     r"|No resolvable bootstrap urls|Cannot fetch record for offset"
     r"|java\.net\.(?:\w*Connect|UnknownHost|NoRouteToHost|SocketTimeout|Socket)Exception"
-    r"|AWSClientIOException|AWSService(?:IO|Throttled)Exception|AWSStatus500Exception"
+    r"|AWS(?:ApiCallTimeout|ClientIO|NoResponse|ServiceThrottled|Status500)Exception"
 )
 """A broker, a store or the network between did not answer; see `QueryFailure.is_away`."""
 _CAUSED_BY = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
