@@ -101,7 +101,7 @@ def _add_server(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "user's cache, and no package of Airflow's environment changes. `prepare` stores its classes there, so that "
         "every start costs half the CPU: for an image, or after an upgrade of Spark or Java. `check` runs steps "
         "and jobs on the server that a connection names, and compares their rows with plain Spark's and DuckDB's. "
-        "`jars s3` and `jars kafka` let Maven fetch what Spark lacks for these, check it, and say how a server gets it.",
+        "`jars s3` and `jars kafka` let Maven fetch what Spark lacks for these, and say how a server gets it.",
     )
     server.add_argument("action", choices=["install", "status", "stop", "prepare", "check", "jars"])
     server.add_argument("connector", nargs="?", choices=["s3", "kafka"], help="for `jars`")
