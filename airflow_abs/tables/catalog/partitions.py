@@ -11,6 +11,7 @@ from airflow_abs.core.sql_names import quote, text_literal
 from airflow_abs.exchange.sources.partitions import partition_values
 from airflow_abs.exchange.sources.pruned_by import pruning_kind
 from airflow_abs.tables.catalog.statements import SparkCatalog, ask
+from airflow_abs.tables.delta.partition_values import plain
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f")
@@ -70,8 +71,13 @@ def as_written(
     """The texts that Spark itself writes of the values of partitions: ``7`` where the catalog has ``07``."""
     texts = [f"CAST({quote(column)} AS STRING)" for column in types]
     rows = _ask_of_values(table, catalog, types, listed, ["__number", *texts], "TRUE")
-    written = {number: tuple(values) for number, *values in rows}
+    kinds = list(types.values())
+    written = {number: tuple(map(_plain, kinds, values)) for number, *values in rows}
     return [written[number] for number in range(len(listed))]
+
+
+def _plain(kind: str, text: str | None) -> str | None:
+    return None if text is None else plain(kind, text)
 
 
 def spans(

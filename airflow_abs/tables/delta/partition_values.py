@@ -78,7 +78,12 @@ def text_of_folder(kind: str, text: str | None) -> str | None:
         return text.removeprefix(TEXT_PREFIX)
     if kind == "timestamp_ntz":
         return str(_micros(datetime.fromisoformat(text)))
-    return text
+    return plain(kind, text)
+
+
+def plain(kind: str, text: str) -> str:
+    """The text of a value for any that Spark writes: it calls a small decimal ``1.0E-7`` unless ANSI mode is on."""
+    return text_of(Decimal(text)) or text if _is_decimal(kind) else text
 
 
 def logged_text(kind: str, text: str | None) -> str | None:
@@ -92,7 +97,7 @@ def text_in_log(kind: str, logged: str | None) -> str | None:
     """The inverse of `logged_text`, whoever wrote it."""
     if not logged:
         return None
-    return str(_micros(datetime.fromisoformat(logged))) if kind in _TIMES else logged
+    return str(_micros(datetime.fromisoformat(logged))) if kind in _TIMES else plain(kind, logged)
 
 
 def internal(value: Any) -> Any:

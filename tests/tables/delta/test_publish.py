@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,23 @@ def test_overwriting_partitions_leaves_the_others_also_for_null_and_odd_texts(ta
     assert library.to_pyarrow_table(filters=[("region", "=", "a/b%=c +ü")])["id"].to_pylist() == [6]
     found = pa.table(library.scan(predicate="region IS NULL"))
     assert found["id"].to_pylist() == [5]
+
+
+@pytest.mark.parametrize("text", ["1.0E-7", "0.00000010"])
+def test_a_small_decimal_is_the_same_partition_with_and_without_ansi_mode(
+    table: Path, tmp_path: Path, text: str
+) -> None:
+    small = [{"id": 1, "region": Decimal("0.00000010")}]
+    schema = pa.schema([("id", pa.int64()), ("region", pa.decimal128(10, 8))])
+    write_deltalake(table, pa.Table.from_pylist(small, schema=schema), partition_by=["region"])
+    target = target_of(table, "overwrite_partitions")
+    for number in (2, 3):
+        publish(target, [stage(tmp_path, [row(number)], f"__partition_0={text}")], f"run-{number}")
+    assert Library(table).to_pyarrow_table()["id"].to_pylist() == [3]
+    (added,) = pa.table(Library(table).get_add_actions(flatten=True))["partition.region"].to_pylist()
+    assert added == Decimal("0.00000010")
+    log = (table / "_delta_log" / f"{2:020d}.json").read_text()
+    assert '"region":"0.00000010"' in log
 
 
 def test_an_empty_text_as_a_partition_is_refused_as_readers_take_it_for_null(table: Path, tmp_path: Path) -> None:

@@ -87,14 +87,21 @@ def publish(connect_server: ConnectEndpoint, table: Path, tmp_path: Path) -> Pub
     for number in range(10):
         pq.write_table(ROWS.slice(number * 12, 12), source / f"part-{number}.parquet")
 
-    def publish(transform: Any = None, run: str = "monday", parallelism: int = 3, **sink: Any) -> dict[str, Any]:
+    def publish(
+        transform: Any = None, run: str = "monday", parallelism: int = 3, ansi: bool = True, **sink: Any
+    ) -> dict[str, Any]:
         with DAG("tables") as dag, AdaptiveSparkJob("job", exchange=str(tmp_path / "exchange")):
             AdaptiveSparkOperator(
                 task_id="t",
                 source=Files(str(source)),
                 transform=transform,
                 sink=DeltaTable(str(table), **sink),
-                options=VertexOptions(spark_conf={"spark.sql.session.timeZone": "America/New_York"}),
+                options=VertexOptions(
+                    spark_conf={
+                        "spark.sql.session.timeZone": "America/New_York",
+                        "spark.sql.ansi.enabled": str(ansi).lower(),
+                    }
+                ),
             )
         plan = dag.get_task("job.plan")
         folder = JobFolder(tmp_path / "exchange", "tables", run, "job")
@@ -169,6 +176,20 @@ def test_only_the_partitions_of_a_run_are_overwritten(table: Path, publish: Publ
     assert done["replaced"] == ("local:tables/monday-3/job",)
     expected = duckdb.sql("SELECT id + CASE WHEN region IS NULL THEN 1000 ELSE 0 END FROM ROWS").fetchall()
     assert sorted(held(table)["id"].to_pylist()) == sorted(number for (number,) in expected)
+
+
+def test_partitions_of_small_decimals_are_overwritten_with_and_without_ansi_mode(table: Path, publish: Publish) -> None:
+    small = pa.array([Decimal(number).scaleb(-8) for number in range(120)], pa.decimal128(18, 8))
+    rows = ROWS.select(["id"]).append_column("price", small)
+    write_deltalake(table, rows, partition_by=["price"])
+
+    def small_prices(t: Any) -> Any:
+        return t.selectExpr("id", "CAST(CAST(id + 50 AS DECIMAL(10, 0)) / 100000000 AS DECIMAL(18, 8)) AS price")
+
+    for ansi in (False, True):
+        done = publish(small_prices, run=f"ansi-{ansi}", mode="overwrite_partitions", ansi=ansi)
+        assert done["rows"] == 120
+        assert describe_difference(Library(table).to_pyarrow_table().select(["id", "price"]), rows) is None
 
 
 def test_a_cleared_run_is_published_again_in_place_of_itself(table: Path, publish: Publish) -> None:
