@@ -16,7 +16,6 @@ ELSEWHERE = {
     "plugins/page/repair": "plugins",
     "plugins/page/streams": "plugins/streams",
     "spark/catalog": "tables/catalog",
-    "tables/publishing": "tables",
     "testing/corpus": "proof",
     "testing/corpus_bench": "proof",
 }

@@ -35,6 +35,8 @@ class TargetTable:
         uuid: of the table, which a table of the same name that is made anew does not have.
         schema: Spark's JSON of its columns, with the metadata that the files have to carry.
         required: top-level columns in which no row may be NULL.
+        required_inside: and what must not be NULL inside of columns, each as the names on the way there: those of
+            fields, ``element`` of a list, ``key`` and ``value`` of a map.
         partitions: in order.
         settings: of every session that writes it.
         not_in_files: columns whose values stand elsewhere, and not in the files.
@@ -56,6 +58,7 @@ class TargetTable:
     details: Mapping[str, Any] = field(default_factory=dict)
     kind: str = ""
     not_in_files: tuple[str, ...] = ()
+    required_inside: tuple[tuple[str, ...], ...] = ()
 
     @property
     def partition_by(self) -> tuple[str, ...]:

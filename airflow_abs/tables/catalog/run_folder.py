@@ -21,10 +21,10 @@ from airflow_abs.exchange.storage.locations import Location
 from airflow_abs.exchange.storage.whole_files import make_folder
 from airflow_abs.tables.catalog.partitions import folder_of
 from airflow_abs.tables.delta.partition_values import text_of_folder
+from airflow_abs.tables.publishing.required_values import check_required
 from airflow_abs.tables.publishing.staged_files import (
     COPIES_AT_ONCE,
     check_partition,
-    check_required,
     open_staged,
     partition_texts,
 )
@@ -98,10 +98,8 @@ class RunFolder:
     def _copy(self, target: TargetTable, file: RunFile) -> None:
         to = self.folder(file.values) / file.name
         with open_staged(file.staged) as source:
-            required = [column for column in target.required if column not in self.columns]
-            if required:
-                check_required(target.table, required, file.staged, pq.ParquetFile(source).metadata)
-                source.seek(0)
+            check_required(target, file.staged, pq.ParquetFile(source))
+            source.seek(0)
             if _is_there(to, file.staged.bytes):
                 return
             draft = to.parent / f"_{file.name}.{uuid.uuid4().hex}"

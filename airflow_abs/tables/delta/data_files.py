@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 from airflow_abs.tables.delta.partition_values import logged_text, text_of_folder
+from airflow_abs.tables.publishing.required_values import check_required, leaf_paths
 from airflow_abs.tables.publishing.staged_files import (
     COPIES_AT_ONCE,
     check_partition,
-    check_required,
     copy_bytes,
     open_staged,
     partition_texts,
@@ -58,9 +58,8 @@ class _Writer:
         with open_staged(staged) as stream, self.folder.create(name) as output:
             copy_bytes(stream, output, staged.bytes)
         with self.folder.open(name) as stream:
-            footer = pq.read_metadata(stream)
-        in_file = [column for column in self.target.required if column not in self.target.not_in_files]
-        check_required(self.target.table, in_file, staged, footer)
+            written = pq.ParquetFile(stream)
+            check_required(self.target, staged, written)
         logged = (logged_text(each.kind, text) for each, text in zip(self.target.partitions, partition, strict=True))
         action = AddAction(
             path=name,
@@ -68,7 +67,7 @@ class _Writer:
             partition_values=dict(zip(self.target.not_in_files, logged, strict=True)),
             modification_time=int(time.time() * 1000),
             data_change=True,
-            stats=json.dumps(statistics(footer)),
+            stats=json.dumps(statistics(written)),
         )
         return NewFile(action, partition)
 
@@ -99,7 +98,7 @@ def make_data_files(
         return list(pool.map(writer.add, range(len(staged)), staged))
 
 
-def statistics(footer: Any) -> dict[str, Any]:
+def statistics(file: pq.ParquetFile) -> dict[str, Any]:
     """What the log says of a file, from its footer: rows, and for columns in no list or map the bounds and NULLs.
 
     A bound that JSON cannot hold exactly is widened (times to milliseconds, long texts) or left out (long decimals).
@@ -107,14 +106,13 @@ def statistics(footer: Any) -> dict[str, Any]:
     lows: dict[str, Any] = {}
     highs: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
-    for column in range(footer.num_columns):
-        described = footer.schema.column(column)
-        if described.max_repetition_level:
+    footer = file.metadata
+    for column, path in enumerate(leaf_paths(file.schema_arrow)):
+        if footer.schema.column(column).max_repetition_level:
             continue
         groups = [footer.row_group(group).column(column).statistics for group in range(footer.num_row_groups)]
         if not groups or any(each is None for each in groups):
             continue
-        path = described.path.split(".")
         if all(each.has_null_count for each in groups):
             _put(nulls, path, sum(each.null_count for each in groups))
         bounds = list(_bounds(groups))

@@ -123,9 +123,8 @@ def _with_vectors(name: str, table: DeltaTable) -> list[str]:
         raise TableError(f"table {name}: its deletion vectors cannot be read: {first_line(error)}") from error
 
 
-def _check_columns(name: str, fields: Iterable[Field], *, top: bool = True) -> None:
-    """Nobody but Delta's own engines computes or checks values; and counts of NULLs are known of columns that are no
-    structs, lists or maps."""
+def _check_columns(name: str, fields: Iterable[Field], *, inside: bool = False) -> None:
+    """Nobody but Delta's own engines computes or checks values."""
     for field in fields:
         kind: Any = field["type"]
         if found := next((words for key, words in _OF_COLUMNS.items() if field["metadata"].get(key) is not None), None):
@@ -133,13 +132,12 @@ def _check_columns(name: str, fields: Iterable[Field], *, top: bool = True) -> N
                 f"table {name}: column {field['name']!r} {found}, which nothing would enforce; publish to a table in "
                 "which it is an ordinary column"
             )
-        if not field["nullable"] and (not top or not isinstance(kind, str)):
+        if inside and not field["nullable"]:
             raise TableError(
-                f"table {name}: column {field['name']!r} is NOT NULL, which is checked only for columns that are no "
-                "structs, lists or maps, and not for fields in them; make it nullable"
+                f"table {name}: field {field['name']!r} of a struct is NOT NULL, and readers by pyarrow fail where the "
+                "struct itself is NULL; make it nullable"
             )
-        if not isinstance(kind, str):
-            _check_columns(name, _inside(kind), top=False)
+        _check_columns(name, _inside(kind), inside=True)
 
 
 def _inside(kind: Any) -> list[Field]:

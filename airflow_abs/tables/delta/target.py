@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from airflow_abs.exchange.publish.target_table import TableMode, TargetPartition, TargetTable
 from airflow_abs.tables.delta.columns import read_columns, stored_fields
 from airflow_abs.tables.delta.features import check_writable
 from airflow_abs.tables.delta.partition_values import is_written, write_expression
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.publishing.required_values import required_inside
 from airflow_abs.tables.spark_settings import WRITE_SETTINGS
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ def read_target(name: str, table: DeltaTable, *, conn_id: str, mode: TableMode) 
         uuid=str(table.metadata().id),
         schema=columns.schema,
         required=tuple(field["name"] for field in stored_fields(table) if not field["nullable"]),
+        required_inside=tuple(required_inside(pa.schema(table.schema().to_arrow()))),
         partitions=tuple(
             TargetPartition(f"__partition_{number}", write_expression(kind, column), kind)
             for number, column in enumerate(columns.partitions)

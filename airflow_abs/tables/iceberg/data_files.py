@@ -23,13 +23,8 @@ from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.results.thrift_compact import ThriftError
 from airflow_abs.tables.iceberg.field_ids import ColumnsDifferError, footer_with_ids, lacks_ids
 from airflow_abs.tables.iceberg.target import TEXT_PREFIX
-from airflow_abs.tables.publishing.staged_files import (
-    COPIES_AT_ONCE,
-    check_required,
-    copy_bytes,
-    open_staged,
-    partition_texts,
-)
+from airflow_abs.tables.publishing.required_values import check_required
+from airflow_abs.tables.publishing.staged_files import COPIES_AT_ONCE, copy_bytes, open_staged, partition_texts
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -53,13 +48,13 @@ class _Writer:
         path = self.table.location_provider().new_data_location(f"{self.prefix}-{number:05d}.parquet")
         size = _copy(self.table, staged, path, self.schema)
         with self.table.io.new_input(path).open() as stream:
-            footer = pq.read_metadata(stream)
+            written = pq.ParquetFile(stream)
+            check_required(self.target, staged, written)
         statistics = data_file_statistics_from_parquet_metadata(
-            parquet_metadata=footer,
+            parquet_metadata=written.metadata,
             stats_columns=compute_statistics_plan(self.schema, self.table.properties),
             parquet_column_mapping=parquet_path_to_id_mapping(self.schema),
         )
-        check_required(self.target.table, self.target.required, staged, footer)
         file = DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=path,

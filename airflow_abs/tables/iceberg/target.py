@@ -6,6 +6,7 @@ of the session is, and texts get a letter in front: Spark takes an empty one for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyiceberg.transforms import (
@@ -39,6 +40,7 @@ from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.publish.target_table import TableMode, TargetPartition, TargetTable
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.iceberg.spark_schema import spark_schema
+from airflow_abs.tables.publishing.required_values import required_inside
 from airflow_abs.tables.spark_settings import WRITE_SETTINGS
 
 if TYPE_CHECKING:
@@ -83,14 +85,14 @@ def read_target(name: str, table: Table, *, conn_id: str, mode: TableMode) -> Ta
         schema=spark_schema(name, schema).schema,
         details={"schema_id": schema.schema_id, "spec_id": spec.spec_id},
         required=tuple(field.name for field in schema.fields if field.required),
+        required_inside=tuple(required_inside(schema.as_arrow())),
         partitions=partitions,
         settings={**WRITE_SETTINGS, "spark.sql.parquet.fieldId.write.enabled": "true"},
     )
 
 
-def _check_fields(name: str, fields: tuple[NestedField, ...], *, top: bool = True) -> None:
-    """Counts of NULLs are known of the values in a file, not of the structs and lists around them; and Spark has no
-    bytes of a fixed length."""
+def _check_fields(name: str, fields: Iterable[NestedField]) -> None:
+    """Spark has no bytes of a fixed length."""
     for field in fields:
         kind = field.field_type
         if isinstance(kind, FixedType):
@@ -98,13 +100,13 @@ def _check_fields(name: str, fields: tuple[NestedField, ...], *, top: bool = Tru
                 f"table {name}: column {field.name!r} is of type {kind}, which Spark does not write; publish to a "
                 "table in which it is binary"
             )
-        if field.required and (not top or isinstance(kind, StructType | ListType | MapType)):
-            raise TableError(
-                f"table {name}: column {field.name!r} ({kind}) is required, which is checked only for columns that are "
-                "no structs, lists or maps, and not for fields in them; make it optional"
-            )
-        if isinstance(kind, StructType):
-            _check_fields(name, kind.fields, top=False)
+        match kind:
+            case StructType():
+                _check_fields(name, kind.fields)
+            case ListType():
+                _check_fields(name, [kind.element_field])
+            case MapType():
+                _check_fields(name, [kind.key_field, kind.value_field])
 
 
 def _partition(name: str, column: NestedField, field: PartitionField, number: int) -> TargetPartition:

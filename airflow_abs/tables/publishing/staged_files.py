@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import unquote
 
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
@@ -90,23 +90,3 @@ def check_partition(target: TargetTable, staged: StagedFile, texts: Iterable[str
             f"table {target.table}: {staged.name} has rows whose partition column {column!r} is {what}; "
             "nothing was published. Leave such rows out in the transform, or give them another value"
         )
-
-
-def check_required(table: str, required: Iterable[str], staged: StagedFile, footer: Any) -> None:
-    """No NULL in columns in which a table allows none.
-
-    Args:
-        footer: pyarrow's metadata of the file.
-
-    Raises:
-        TableError: there is one, or nobody knows.
-    """
-    at = {footer.schema.column(number).path: number for number in range(footer.num_columns)}
-    for name in required:
-        for group in range(footer.num_row_groups):
-            found = footer.row_group(group).column(at[name]).statistics
-            if found is None or found.null_count:
-                raise TableError(
-                    f"table {table}: column {name!r} is required, and {staged.name} has rows in which it is NULL; "
-                    "nothing was published. Leave such rows out in the transform, or make it optional"
-                )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -292,6 +293,47 @@ def test_null_in_a_required_column_is_not_published(table: Path, tmp_path: Path)
     write_deltalake(table, pa.Table.from_pylist([], schema=required))
     with pytest.raises(TableError, match=r"column 'id' is required, and .* has rows in which it is NULL"):
         publish(target_of(table), [stage(tmp_path, [{"id": None, "region": "x"}])], "monday")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "path"),
+    [
+        (pa.list_(pa.field("item", pa.int64(), nullable=False)), [1, None], "more.element"),
+        (pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False)), [("a", None)], "more.value"),
+    ],
+)
+def test_null_inside_of_a_column_that_requires_values_is_not_published(
+    table: Path, tmp_path: Path, kind: pa.DataType, value: Any, path: str
+) -> None:
+    write_deltalake(table, pa.schema([("id", pa.int64()), ("more", kind)]).empty_table())
+    loose = pa.list_(pa.int64()) if pa.types.is_list(kind) else pa.map_(pa.string(), pa.int64())
+    schema = pa.schema([("id", pa.int64()), ("more", loose)])
+    with pytest.raises(TableError, match=rf"column '{re.escape(path)}' is required, and .* has rows in which it is"):
+        publish(target_of(table), [stage(tmp_path, [{"id": 1, "more": value}], schema=schema)], "monday")
+    publish(target_of(table), [stage(tmp_path, [{"id": 1, "more": None}], schema=schema)], "monday")
+    assert Library(table).to_pyarrow_table().to_pylist() == [{"id": 1, "more": None}]
+
+
+def test_a_struct_whose_field_is_not_null_is_refused_in_plan(table: Path) -> None:
+    strict = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+    write_deltalake(table, pa.schema([("more", pa.list_(strict))]).empty_table())
+    with pytest.raises(TableError, match="field 'x' of a struct is NOT NULL, and readers by pyarrow fail"):
+        target_of(table)
+
+
+@pytest.mark.parametrize("a", [pa.array([7, 8]), pa.array([{"b": 7}, {"b": 8}])])
+def test_a_column_with_a_dot_in_its_name_has_its_own_bounds(table: Path, tmp_path: Path, a: pa.Array) -> None:
+    rows = pa.table({"a": a, "a.b": pa.array([1, None])})
+    write_deltalake(table, rows.slice(0, 0))
+    publish(target_of(table), [stage(tmp_path, rows.to_pylist(), schema=rows.schema)], "monday")
+    logged = (table / "_delta_log" / f"{1:020d}.json").read_text().splitlines()
+    (add,) = [action["add"] for action in map(json.loads, logged) if "add" in action]
+    statistics = json.loads(add["stats"])
+    low = a[0].as_py()
+    assert statistics["minValues"] == {"a": low, "a.b": 1}
+    assert statistics["maxValues"] == {"a": a[1].as_py(), "a.b": 1}
+    assert statistics["nullCount"] == {"a": {"b": 0} if isinstance(low, dict) else 0, "a.b": 1}
+    assert Library(table).to_pyarrow_table() == rows
 
 
 def test_nothing_of_a_table_that_only_takes_new_rows_is_replaced(table: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import ListType, LongType, NestedField, StringType
+from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
 
 from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, MissingFileError
 from airflow_abs.tables.errors import TableError
@@ -149,6 +150,31 @@ def test_null_in_a_required_column_is_not_published(catalog: Any, properties: di
     staged = stage(tmp_path, loose, [{"id": None}])
     with pytest.raises(TableError, match=r"column 'id' is required, and .* has rows in which it is NULL"):
         publish(properties, target_of(table), [staged], "monday")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "path"),
+    [
+        (ListType(3, LongType(), element_required=True), [1, None], "more.element"),
+        (MapType(3, StringType(), 4, LongType(), value_required=True), {"a": None}, "more.value"),
+        (StructType(NestedField(3, "x", LongType(), required=True)), {"x": None}, "more.x"),
+    ],
+)
+def test_null_inside_of_a_column_that_requires_values_is_not_published(
+    catalog: Any, properties: dict[str, str], tmp_path: Path, kind: Any, value: Any, path: str
+) -> None:
+    ids = NestedField(1, "id", LongType())
+    table = catalog.create_table("db.t", Schema(ids, NestedField(2, "more", kind)))
+    optional = {
+        "more.element": ListType(3, LongType(), element_required=False),
+        "more.value": MapType(3, StringType(), 4, LongType(), value_required=False),
+        "more.x": StructType(NestedField(3, "x", LongType())),
+    }
+    loose = catalog.create_table("db.loose", Schema(ids, NestedField(2, "more", optional[path])))
+    with pytest.raises(TableError, match=rf"column '{re.escape(path)}' is required, and .* has rows in which it is"):
+        publish(properties, target_of(table), [stage(tmp_path, loose, [{"id": 1, "more": value}])], "monday")
+    publish(properties, target_of(table), [stage(tmp_path, loose, [{"id": 1, "more": None}])], "monday")
+    assert catalog.load_table("db.t").scan().to_arrow().to_pylist() == [{"id": 1, "more": None}]
 
 
 def test_sizes_are_those_of_the_files_that_were_given_ids(
