@@ -30,7 +30,7 @@ from airflow_abs.tables.postgres.connection import (
 )
 from airflow_abs.tables.postgres.copying import copy_in
 from airflow_abs.tables.postgres.ledger import Ledger, LedgerEntry
-from airflow_abs.tables.postgres.relation import Relation, find_relation
+from airflow_abs.tables.postgres.relation import Relation, check_alone, find_relation
 from airflow_abs.tables.publishing.run_publication import OvertakenError
 from airflow_abs.tables.publishing.staged_files import open_staged
 from airflow_abs.tables.sink import Published, RunFiles
@@ -194,6 +194,8 @@ class TransactionPublication:
             run(connection, f"LOCK TABLE {relation.sql} IN SHARE ROW EXCLUSIVE MODE")
         if not conditions:
             return ()
+        with open_transaction(self.target.table, self.properties, readonly=True) as other:  # sees keys of this moment
+            check_alone(other, self.target.table, relation, whole="true" in conditions)
         condition = " OR ".join(conditions)
         try:
             gone = _delete(connection, relation, condition)

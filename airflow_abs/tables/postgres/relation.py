@@ -16,6 +16,15 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am
 WHERE c.oid = to_regclass(%s)
 """
 
+_TAKEN_ALONG = """
+WITH RECURSIVE own AS (SELECT %s::oid AS oid UNION SELECT inhrelid FROM pg_inherits JOIN own ON inhparent = own.oid)
+SELECT DISTINCT format('%%I.%%I', n.nspname, c.relname)
+FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE k.contype = 'f' AND k.confdeltype IN ('c', 'n', 'd') AND k.confrelid IN (SELECT oid FROM own)
+    AND k.conparentid = 0 AND NOT (%s AND k.conrelid IN (SELECT oid FROM own))
+ORDER BY 1
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Relation:
@@ -54,6 +63,25 @@ def find_relation(connection: Connection, label: str, table: str) -> Relation:
         )
     oid, sql, kind, schema, pages = found[0]
     return Relation(sql, oid, kind, schema, pages)
+
+
+def check_alone(connection: Connection, label: str, relation: Relation, *, whole: bool) -> None:
+    """Rows of a table can be deleted without touching those of others.
+
+    Args:
+        whole: whether all rows are deleted, which may then refer to each other.
+
+    Raises:
+        TableError: foreign keys of other tables delete or change their rows with them; names these tables.
+    """
+    taken = [name for (name,) in fetch_all(connection, _TAKEN_ALONG, relation.oid, whole)]
+    if taken:
+        raise TableError(
+            f"table {label}: replacing its rows deletes or changes rows of {', '.join(taken)}, whose foreign keys to "
+            "it are ON DELETE CASCADE, SET NULL or SET DEFAULT; nothing was published. Make these keys DEFERRABLE "
+            "INITIALLY DEFERRED without ON DELETE, which asks for the rows again at the end of the transaction, or "
+            "publish to a table that no other refers to"
+        )
 
 
 def identity_of(connection: Connection, properties: Mapping[str, str], relation: Relation) -> str:

@@ -10,7 +10,7 @@ from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.postgres.columns import choose, describe, spark_schema, written_columns
 from airflow_abs.tables.postgres.connection import Connection, fetch_all, open_transaction, refusals
-from airflow_abs.tables.postgres.relation import Relation, find_relation, identity_of
+from airflow_abs.tables.postgres.relation import Relation, check_alone, find_relation, identity_of
 from airflow_abs.tables.spark_settings import WRITE_SETTINGS
 
 FIRST_VERSION = 130000
@@ -38,7 +38,8 @@ def read_target(declared: Declared, properties: Mapping[str, str]) -> TargetTabl
     """What the table is now.
 
     Raises:
-        TableError: it is not there, no table, or has no such columns; the server refuses, or is too old.
+        TableError: it is not there, no table, or has no such columns; rows of other tables would go with those that are
+            replaced; the server refuses, or is too old.
     """
     advice = "check the table, where=, and the rights of the connection's login"
     label = declared.label
@@ -60,6 +61,8 @@ def read_target(declared: Declared, properties: Mapping[str, str]) -> TargetTabl
         if declared.where is not None:
             condition = f"SELECT FROM {relation.sql} WHERE (\n{declared.where}\n)"
             fetch_all(connection, f"EXPLAIN {condition}")
+        if declared.mode == "overwrite":
+            check_alone(connection, label, relation, whole=declared.where is None)
         uuid = identity_of(connection, properties, relation)
     return TargetTable(
         table=label,

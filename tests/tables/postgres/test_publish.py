@@ -188,6 +188,58 @@ def test_a_trigger_that_drops_rows_is_refused(t: Warehouse, tmp_path: Path) -> N
     assert ids(t) == []
 
 
+@pytest.mark.parametrize("action", ["CASCADE", "SET NULL", "SET DEFAULT"])
+def test_rows_of_other_tables_that_would_go_with_replaced_ones_are_kept(
+    warehouse: Warehouse, tmp_path: Path, action: str
+) -> None:
+    warehouse.execute("CREATE TABLE t (id bigint PRIMARY KEY, day text)")
+    append, overwrite = warehouse.target(table="t"), warehouse.target(table="t", mode="overwrite")
+    warehouse.publish(append, tmp_path, rows(1))
+    warehouse.execute(f'CREATE TABLE "Orders" (t bigint DEFAULT 0 REFERENCES t ON DELETE {action})')
+    warehouse.execute('INSERT INTO "Orders" VALUES (1)')
+    refused = r'warehouse\.t: replacing its rows deletes or changes rows of public\."Orders", whose foreign keys to it'
+    with pytest.raises(TableError, match=refused):
+        warehouse.target(table="t", mode="overwrite")
+    with pytest.raises(TableError, match=refused):  # the key was made after plan
+        warehouse.publish(overwrite, tmp_path, rows(1, 2), run="tuesday")
+    with pytest.raises(TableError, match=refused):
+        warehouse.publish(append, tmp_path, rows(1, 2))
+    assert warehouse.execute('SELECT * FROM "Orders"') == [(1,)]
+    warehouse.publish(append, tmp_path, rows(2), run="tuesday")
+    assert ids(warehouse) == [1, 2]
+
+
+def test_rows_that_others_refer_to_may_be_replaced_by_the_same(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.execute("CREATE TABLE t (id bigint PRIMARY KEY, day text)")
+    target = warehouse.target(table="t", mode="overwrite")
+    warehouse.publish(target, tmp_path, rows(1))
+    warehouse.execute("CREATE TABLE orders (t bigint REFERENCES t DEFERRABLE INITIALLY DEFERRED)")
+    warehouse.execute("INSERT INTO orders VALUES (1)")
+    warehouse.publish(target, tmp_path, rows(1, 2), run="tuesday")
+    assert (ids(warehouse), warehouse.execute("SELECT * FROM orders")) == ([1, 2], [(1,)])
+    with pytest.raises(TableError, match="violates foreign key constraint"):
+        warehouse.publish(target, tmp_path, rows(2), run="wednesday")
+    assert ids(warehouse) == [1, 2]
+
+
+def test_rows_of_a_table_whose_partition_others_refer_to_are_not_replaced(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.execute("CREATE TABLE t (id bigint, day text) PARTITION BY LIST (day)")
+    warehouse.execute("CREATE TABLE t1 PARTITION OF t (PRIMARY KEY (id)) FOR VALUES IN ('monday')")
+    warehouse.execute("CREATE TABLE orders (t bigint REFERENCES t1 ON DELETE CASCADE)")
+    with pytest.raises(TableError, match=r"changes rows of public\.orders, whose foreign keys"):
+        warehouse.target(table="t", mode="overwrite")
+
+
+def test_a_table_that_refers_to_itself_is_replaced_whole_and_not_in_part(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.execute("CREATE TABLE t (id bigint PRIMARY KEY, day text, boss bigint REFERENCES t ON DELETE CASCADE)")
+    target = warehouse.target(table="t", columns=["id", "day"], mode="overwrite")
+    for run in ("monday", "tuesday"):
+        warehouse.publish(target, tmp_path, rows(1, 2), run=run)
+    assert ids(warehouse) == [1, 2]
+    with pytest.raises(TableError, match=r"changes rows of public\.t, whose foreign keys"):
+        warehouse.target(table="t", mode="overwrite", where="day = 'monday'")
+
+
 def test_a_table_that_was_made_anew_is_refused(t: Warehouse, tmp_path: Path) -> None:
     target = t.target(table="t")
     t.publish(target, tmp_path, rows(1))
