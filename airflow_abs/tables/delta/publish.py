@@ -71,6 +71,10 @@ class VersionHead:
             if upto is None:
                 yield entry
 
+    def reaches(self, version: int) -> bool:
+        """Whether the history tells of all that was committed since another version."""
+        return {entry["version"] for entry in self.history} >= set(range(version + 1, self.table.version() + 1))
+
     @property
     def history(self) -> list[dict[str, Any]]:
         """Of the latest entries of the log what their writers said, newest first; asked for once."""
@@ -118,9 +122,15 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
             return Published(changed=False, details=self.details(head)) if is_done else None
         if self.is_known(head):
             return None
-        if not self.count or _EXPIRY not in head.table.metadata().configuration:
+        if _EXPIRY not in head.table.metadata().configuration:
             return None
-        return Published(changed=False, details={"version": None}) if self.is_among(map(_name, head.files)) else None
+        if self.count and self.is_among(map(_name, head.files)):
+            return Published(changed=False, details={"version": None})
+        if (entry := self._newest(head)) is not None and entry.get(DIGEST_PROPERTY) == self.digest:
+            return Published(changed=False, details={"version": entry["version"]})
+        if not head.reaches(self.target.details.get("version", -1)):
+            self.refuse_forgotten("names of runs and entries of the log have expired")
+        return None
 
     def _still_stands(self, head: VersionHead) -> bool:
         """Whether no RESTORE took these rows of the run back. The record of applications survives one, so that it says

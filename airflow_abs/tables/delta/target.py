@@ -53,5 +53,6 @@ def read_target(name: str, table: DeltaTable, *, conn_id: str, mode: TableMode) 
             for kind in (columns.type_of(column),)
         ),
         settings=WRITE_SETTINGS,
+        details={"version": table.version()},
         not_in_files=columns.partitions,
     )

@@ -38,7 +38,7 @@ class SnapshotHead:
         self.table = table
         self._files: list[DataFile] | None = None
         self.current = table.current_snapshot()
-        self.ancestors = list(_ancestors(table))
+        self.ancestors = list(_lineage(table, self.current))
 
     @property
     def id(self) -> int | None:
@@ -52,6 +52,16 @@ class SnapshotHead:
             return True
         total, added = (_property(self.ancestors[-1], name) for name in ("total-data-files", "added-data-files"))
         return total is not None and total == (added or "0")
+
+    def reaches(self, snapshot_id: int | None) -> bool:
+        """Whether all is known that was committed since another snapshot, or since the table was made: none of it
+        has expired."""
+        if not self.ancestors:
+            return True
+        if snapshot_id is None:  # formats of before version 2 number no commits
+            return (first := self.ancestors[-1].sequence_number) == 1 or (not first and self.is_whole)
+        before = {each.snapshot_id for each in _lineage(self.table, self.table.snapshot_by_id(snapshot_id))}
+        return any(each.snapshot_id in before for each in self.ancestors)
 
     def newest_of(self, publisher: Publisher) -> Snapshot | None:
         return next((each for each in self.ancestors if publisher.owns(_property(each, RUN_PROPERTY) or "")), None)
@@ -112,9 +122,11 @@ class SnapshotPublication(RunPublication[SnapshotHead, DataFile, DataFile]):
             if _property(mine, DIGEST_PROPERTY) != self.digest:
                 return None
             return Published(changed=False, details={"snapshot": mine.snapshot_id})
-        if head.is_whole or not self.count or not self.is_among(map(_name, head.files())):
-            return None
-        return Published(changed=False, details={"snapshot": None})
+        if not head.is_whole and self.count and self.is_among(map(_name, head.files())):
+            return Published(changed=False, details={"snapshot": None})
+        if not head.reaches(self.target.details.get("snapshot")):
+            self.refuse_forgotten("snapshots have expired")
+        return None
 
     def make(self, head: SnapshotHead, prefix: str) -> Sequence[DataFile]:
         return self.make_files(head.table, prefix)
@@ -191,8 +203,8 @@ class SnapshotPublication(RunPublication[SnapshotHead, DataFile, DataFile]):
                 self.refuse_unseen(f"snapshot {snapshot.snapshot_id}", head.added_by(snapshot), files)
 
 
-def _ancestors(table: Table) -> Iterator[Snapshot]:
-    snapshot = table.current_snapshot()
+def _lineage(table: Table, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+    """A snapshot and those that it came from."""
     while snapshot is not None:
         yield snapshot
         parent = snapshot.parent_snapshot_id

@@ -83,7 +83,11 @@ def read_target(name: str, table: Table, *, conn_id: str, mode: TableMode) -> Ta
         mode=mode,
         uuid=str(table.metadata.table_uuid),
         schema=spark_schema(name, schema).schema,
-        details={"schema_id": schema.schema_id, "spec_id": spec.spec_id},
+        details={
+            "schema_id": schema.schema_id,
+            "spec_id": spec.spec_id,
+            "snapshot": current.snapshot_id if (current := table.current_snapshot()) is not None else None,
+        },
         required=tuple(field.name for field in schema.fields if field.required),
         required_inside=tuple(required_inside(schema.as_arrow())),
         partitions=partitions,

@@ -205,6 +205,14 @@ class RunPublication(ABC, Generic[Head, New, Old]):
             "was; nothing was published. Clear the task plan and everything after it"
         )
 
+    def refuse_forgotten(self, what: str) -> NoReturn:
+        """`what` is such as ``snapshots have expired``."""
+        raise TableError(
+            f"table {self.target.table}: {what} since this run was planned, so whether it has published, and others "
+            "since, is not known; nothing was published. If its rows are still to be published, clear the task plan "
+            "and everything after it"
+        )
+
     def refuse_unseen(self, version: str, added: Sequence[Old], files: Sequence[New]) -> None:
         """Refuse if a commit of others, such as ``version 7``, added what these files would overwrite."""
         if self.target.mode == "append":

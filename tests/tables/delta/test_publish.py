@@ -104,6 +104,34 @@ def test_a_run_whose_name_has_expired_is_found_by_its_files(table: Path, tmp_pat
     assert rows_of(table) == [(1, "north")]
 
 
+@pytest.mark.parametrize("forgotten", ["its name", "its entry of the log"])
+def test_a_commit_that_is_repeated_after_its_name_expired_overwrites_no_later_run(
+    table: Path, tmp_path: Path, forgotten: str
+) -> None:
+    create(table, configuration={"delta.setTransactionRetentionDuration": "interval 1 days"})
+    target, staged = target_of(table, "overwrite"), [stage(tmp_path / "a", [row(1)])]
+    publish(target, staged, "monday")
+    publish(target, [stage(tmp_path / "b", [row(2)])], "tuesday")
+
+    def forget(action: dict[str, Any]) -> None:
+        if "txn" in action:
+            action.clear()
+            action["commitInfo"] = {}
+        elif "commitInfo" in action and forgotten == "its entry of the log":
+            action["commitInfo"] = {}
+
+    edit_log(table, 1, forget)
+    if forgotten == "its name":
+        assert publish(target, staged, "monday")["changed"] is False
+    else:
+        Library(table).create_checkpoint()
+        for version in (0, 1):
+            (table / "_delta_log" / f"{version:020d}.json").unlink()
+        with pytest.raises(TableError, match="names of runs and entries of the log have expired since this run was pl"):
+            publish(target, staged, "monday")
+    assert rows_of(table) == [(2, "north")]
+
+
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_a_run_that_a_restore_took_back_is_published_again_and_once(table: Path, tmp_path: Path, mode: str) -> None:
     create(table, [row(0, "old")])

@@ -81,6 +81,63 @@ def test_a_run_whose_snapshot_has_expired_is_found_by_its_files(
     assert rows_of(table) == [(2, "old"), (3, "north")]
 
 
+@pytest.mark.parametrize("expired", ["monday", "plan", "all"])
+def test_a_commit_that_is_repeated_after_snapshots_expired_overwrites_no_later_run(
+    catalog: Any, properties: dict[str, str], tmp_path: Path, expired: str
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(pa.table({"id": [0], "region": ["old"]}))
+    target = target_of(table, "overwrite")
+    planned = table.current_snapshot().snapshot_id
+    staged = [stage(tmp_path / "a", table, [row(1)])]
+    monday = publish(properties, target, staged, "monday")["snapshot"]
+    publish(properties, target, [stage(tmp_path / "b", table, [row(2)])], "tuesday")
+    table.refresh()
+    for each in {"monday": [monday], "plan": [planned], "all": [monday, planned]}[expired]:
+        table.maintenance.expire_snapshots().by_id(each).commit()
+    if expired == "plan":
+        assert publish(properties, target, staged, "monday")["changed"] is False
+    else:
+        with pytest.raises(TableError, match="snapshots have expired since this run was planned, so whether it has"):
+            publish(properties, target, staged, "monday")
+    assert rows_of(table) == [(2, "north")]
+    table.refresh()
+    publish(properties, target_of(table, "overwrite"), staged, "monday")  # planned anew
+    assert rows_of(table) == [(1, "north")] if expired != "plan" else [(2, "north")]
+
+
+def test_a_commit_that_is_repeated_after_its_rows_were_compacted_and_snapshots_expired_adds_none(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    target, staged = target_of(table), [stage(tmp_path / "a", table, [row(1)])]
+    first = publish(properties, target, staged, "monday")["snapshot"]
+    table.refresh()
+    table.overwrite(table.scan().to_arrow())
+    table.maintenance.expire_snapshots().by_id(first).commit()
+    with pytest.raises(TableError, match="snapshots have expired since this run was planned"):
+        publish(properties, target, staged, "monday")
+    assert rows_of(table) == [(1, "north")]
+
+
+def test_runs_are_published_whose_plan_is_younger_than_what_expired(
+    catalog: Any, properties: dict[str, str], tmp_path: Path
+) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(pa.table({"id": [0], "region": ["old"]}))
+    first = table.current_snapshot().snapshot_id
+    table.append(pa.table({"id": [1], "region": ["old"]}))
+    table.maintenance.expire_snapshots().by_id(first).commit()
+    target = target_of(table)
+    kept = table.current_snapshot().snapshot_id
+    for number, run in enumerate(("monday", "tuesday"), 2):
+        publish(properties, target, [stage(tmp_path / run, table, [row(number)])], run)
+    table.refresh()
+    table.manage_snapshots().rollback_to_snapshot(kept).commit()
+    publish(properties, target, [stage(tmp_path / "tuesday", table, [row(3)])], "tuesday")
+    assert rows_of(table) == [(0, "old"), (1, "old"), (3, "north")]
+
+
 def test_overwriting_partitions_leaves_the_others_also_for_null_and_empty_texts(
     catalog: Any, properties: dict[str, str], tmp_path: Path
 ) -> None:
