@@ -107,6 +107,7 @@ class CatalogPublication:
         replaced = self._replaced(head)
         if self.target.mode == "append":
             if replacing:
+                self._discard_drafts(root)
                 self._take_out()
             self._append(head, place, files)
             self._check_order()
@@ -196,7 +197,11 @@ class CatalogPublication:
         root = head.found.location.rstrip("/")
         locations = {values: partition.location for values, partition in head.locations.items()}
         locations |= {values: f"{root}/{folder_of(self._columns, values)}" for values in new}
-        place.move(files, {values: self._open(location) for values, location in locations.items()})
+        try:
+            place.move(files, {values: self._open(location) for values, location in locations.items()})
+        except FileNotFoundError:  # a later plan has discarded them
+            self._check_order()
+            raise
         self.on_step("placed")
         if new:
             self._alter(f"ADD IF NOT EXISTS {' '.join(self._located(values, locations[values]) for values in new)}")
@@ -240,6 +245,16 @@ class CatalogPublication:
         except SupersededError:
             self._take_out(of_today=True)
             raise
+
+    def _discard_drafts(self, root: str) -> None:
+        """What earlier plans of this run copied and have not put into the table, so that none does any more, not even
+        one that is killed before it sees that it is too late."""
+        place = self._open(f"{root}/{HIDDEN}")
+        for path in place.fs.find(place.path):
+            name = path.rpartition("/")[2]
+            if self._is_ours(name) and not name.startswith(f"{self._prefix}{self._digest}"):
+                place.fs.rm_file(path)
+        self.on_step("drafts discarded")
 
     def _take_out(self, of_today: bool = False) -> None:
         """Files of this run with other rows, which it published before it was cleared, wherever they are; or those of

@@ -213,6 +213,29 @@ def test_of_two_plans_of_a_run_the_later_one_is_in_the_table(tmp_path: Path, mod
     assert table.ids() == [(2, None)]
 
 
+@pytest.mark.parametrize("moved", [0, 1])
+def test_an_earlier_plan_that_is_killed_while_a_later_one_publishes_leaves_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int
+) -> None:
+    """Whatever it still does after the later one is done, nobody comes after it to see to."""
+    table = MemoryMetastore(tmp_path / "t")
+    target = target_of(table)
+    real = RunFolder.move
+
+    def move_late(folder: RunFolder, files: Any, folders: Any) -> None:
+        monkeypatch.setattr(RunFolder, "move", real)
+        real(folder, files[:moved], folders)
+        publish(table, target, [stage(tmp_path, 2)], "", publisher=Publisher("dag/monday/job/t", 2))
+        real(folder, files[moved:], folders)
+        raise Killed
+
+    monkeypatch.setattr(RunFolder, "move", move_late)
+    with pytest.raises((Killed, SupersededError)):
+        staged = [stage(tmp_path, 1), stage(tmp_path, 3)]
+        publish(table, target, staged, "", publisher=Publisher("dag/monday/job/t", 1))
+    assert table.ids() == [(2, None)]
+
+
 def test_a_run_that_an_earlier_version_marked_under_a_vertex_replaces_those_rows(tmp_path: Path) -> None:
     table = MemoryMetastore(tmp_path / "t")
     publish(table, target_of(table), [stage(tmp_path, 1)], "monday")
