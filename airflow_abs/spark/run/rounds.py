@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -26,7 +26,8 @@ from airflow_abs.exchange.paths import is_landed
 from airflow_abs.exchange.records.manifest import AttemptsRead, ResultManifest, attempts_read
 from airflow_abs.exchange.records.tries import next_attempt
 from airflow_abs.exchange.sources.changed_files import find_changed
-from airflow_abs.exchange.storage.locations import OpenPath
+from airflow_abs.exchange.sources.listing import SourceFile
+from airflow_abs.exchange.storage.locations import ExchangePath, OpenPath
 from airflow_abs.spark.catalog.unchanged_files import explain_lost
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import InputLostError, SourceChangedError, SparkOperationError, UserCodeError
@@ -73,6 +74,8 @@ class StoredAttempt(Protocol):
     @property
     def inputs(self) -> str: ...
 
+
+_COPY = "this is a copy of a table's rows, which plan made and release deletes; clear plan and everything after it"
 
 KeptResults = Callable[[str, Collection[str]], Mapping[str, ResultManifest]]
 """Whole results of earlier attempts, from the digest of the inputs that are read now and from the files that Spark
@@ -161,6 +164,7 @@ async def _check_sources(source: InputSource, spec: SubtaskSpec) -> None:
     """What was read, or could not be, is what was decided about."""
     for each in spec.region.sources:
         if each.files is None:
+            await check_copy(each.label, spec.reads.files[each.name], spec.folder.root)
             continue
         changed = await asyncio.to_thread(find_changed, each.files.path, spec.reads.files[each.name], source.open_path)
         if changed is not None:
@@ -172,6 +176,23 @@ async def _check_sources(source: InputSource, spec: SubtaskSpec) -> None:
             )
 
 
+async def check_copy(source: str, files: Sequence[SourceFile], root: ExchangePath) -> None:
+    """What was read of a table's rows that `plan` copied is what it wrote.
+
+    Args:
+        source: for the message.
+        files: that were read; those that are no such copies are passed over.
+        root: of the exchange.
+
+    Raises:
+        SourceChangedError: names the first that has another size, or is gone.
+    """
+    copied = [file for file in files if is_landed(file.path)]
+    changed = await asyncio.to_thread(find_changed, source, copied, lambda _: root)
+    if changed is not None:
+        raise SourceChangedError(f"source {source}: {changed}: {_COPY}, and let no one else write to the exchange")
+
+
 def _explain_source(spec: SubtaskSpec, error: InputLostError) -> SparkOperationError:
     if not spec.region.sources:
         return error
@@ -179,9 +200,7 @@ def _explain_source(spec: SubtaskSpec, error: InputLostError) -> SparkOperationE
         return changed
     name = spec.region.name
     if any(is_landed(path) for path in error.paths):
-        return error.with_context(
-            "this is a copy of a table's rows, which plan made and release deletes; clear plan and everything after it"
-        )
+        return error.with_context(_COPY)
     return error.with_context(
         f"this is a source file, listed when {name}.decide ran; if it was replaced since, clear {name}.decide and "
         "everything after it"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
+from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.manifest import Manifest
 from airflow_abs.exchange.records.tries import TryRecord
-from airflow_abs.spark.run.rounds import describe_inputs, number_to_start
+from airflow_abs.exchange.sources.listing import SourceFile
+from airflow_abs.spark.errors import SourceChangedError
+from airflow_abs.spark.run.rounds import check_copy, describe_inputs, number_to_start
 
 
 def stored(attempt: int, inputs: str) -> TryRecord:
@@ -35,3 +41,23 @@ def test_a_producer_that_ran_again_makes_other_inputs() -> None:
 
     assert describe_inputs({"orders": [orders(1)]}) == describe_inputs({"orders": [orders(1)]})
     assert describe_inputs({"orders": [orders(1)]}) != describe_inputs({"orders": [orders(1001)]})
+
+
+@pytest.mark.parametrize(("left", "said"), [(b"", "has 0 bytes, had 4"), (None, "is gone")])
+def test_a_copy_of_a_tables_rows_that_is_another_one_is_not_taken_for_them(
+    tmp_path: Path, left: bytes | None, said: str
+) -> None:
+    folder = JobFolder(tmp_path / "exchange", "dag", "run", "job")
+    copied = folder.landed_path("t", "k") / "part-0.parquet"
+    copied.parent.mkdir(parents=True)  # type: ignore[attr-defined]
+    copied.write_bytes(b"four")
+    files = (SourceFile(uri_for_spark(copied), 4), SourceFile("file:///lake/t/part-0.parquet", 4))
+    asyncio.run(check_copy("PostgresTable w.t", files, folder.root))
+    if left is None:
+        copied.unlink()
+    else:
+        copied.write_bytes(left)
+    with pytest.raises(
+        SourceChangedError, match=rf"source PostgresTable w\.t: .*part-0.parquet {said}: this is a copy"
+    ):
+        asyncio.run(check_copy("PostgresTable w.t", files, folder.root))

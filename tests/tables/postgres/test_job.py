@@ -54,8 +54,13 @@ def test_rows_are_the_same_at_any_parallelism_and_no_file_has_the_password(
         assert len(files) > 30
         assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
         planned = JobFolder(tmp_path / "exchange", "contract", "planned", "job")
-        landed = list(planned.path.glob("_landed-t/*/part-*"))
+        landed = sorted(planned.path.glob("_landed-t/*/part-*"))
         assert len(landed) > 8
+        whole = landed[3].read_bytes()
+        landed[3].write_bytes(b"")
+        with pytest.raises(Exception, match=rf"{landed[3].name} has 0 bytes, had {len(whole)}: this is a copy of"):
+            tables.run(3, "emptied")
+        landed[3].write_bytes(whole)
         release_job(planned)
         assert ([path for path in landed if path.exists()], planned.plan_path.exists()) == ([], True)
         with pytest.raises(Exception, match="this is a copy of a table's rows, which plan made and release deletes"):
