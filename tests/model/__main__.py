@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from tests.model.scenarios import LOCAL, SMALL, SMALL_IN_FULL, STORE, Any_, surroundings
+from tests.model.scenarios import CLEARED, LOCAL, SMALL, SMALL_IN_FULL, STORE, TABLES, Any_, surroundings
 from tests.model.search import Found, search_all, search_at_random
 
 
@@ -16,10 +16,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--all", action="store_true", help="also every schedule of the small worlds (some minutes)")
     options = parser.parse_args(arguments)
-    worlds = [*STORE.items(), *LOCAL.items()]
+    worlds = [*STORE.items(), *TABLES.items(), *CLEARED.items(), *LOCAL.items()]
+    slow = LOCAL | CLEARED
     total = Found(0, 0)
     for name, scenario in worlds:
-        share = options.schedules // (20 * len(LOCAL)) if name in LOCAL else options.schedules * 19 // (20 * len(STORE))
+        rest = len(STORE | TABLES)
+        share = options.schedules // (20 * len(slow)) if name in slow else options.schedules * 19 // (20 * rest)
         total = _told(total, name, scenario, lambda build, share=share: search_at_random(build, options.seed, share))
     for name, scenario in [*SMALL.items(), *SMALL_IN_FULL.items()] if options.all else []:
         total = _told(total, f"all of: {name}", scenario, search_all)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from airflow_abs.exchange.publish.target_table import TableMode
 from tests.model.cleaning import CleaningScenario
+from tests.model.clearing import ClearingScenario
 from tests.model.local import LocalScenario, audited
 from tests.model.publishing import Publisher, Scenario, repeatable_tokens
 from tests.model.recovering import RecoveringScenario
+from tests.model.tables import Commit, Format, TableScenario
 
-Any_ = Scenario | CleaningScenario | LocalScenario | RecoveringScenario
+Any_ = Scenario | CleaningScenario | ClearingScenario | LocalScenario | RecoveringScenario | TableScenario
 
 MEMORY = Path("/dev/shm")
 FOLDER = str(MEMORY) if MEMORY.is_dir() else None
@@ -81,6 +84,41 @@ LOCAL: dict[str, Any_] = {
             0,
         ),
     )
+}
+
+_FORMATS: tuple[Format, ...] = ("iceberg", "delta")
+_MODES: tuple[TableMode, ...] = ("append", "overwrite")
+
+TABLES: dict[str, Any_] = {
+    f"{of}, {mode}: two plans, another run, another installation{name}": TableScenario(
+        of,
+        [
+            Commit("monday", mode=mode),
+            Commit("monday", plan=2, vertex="renamed", mode=mode),
+            Commit("monday", plan=2, vertex="renamed", mode=mode),
+            Commit("tuesday", mode=mode),
+            Commit("monday", installation="other", mode=mode),
+        ],
+        strangers=strangers,
+        restores=restores,
+        expires=expires,
+        kills=kills,
+        loses_answers=loses_answers,
+    )
+    for of in _FORMATS
+    for mode in _MODES
+    for name, strangers, restores, expires, kills, loses_answers in (
+        (", a stranger", 1, 0, 0, 1, False),
+        ("; restored", 1, 2, 0, 0, False),
+        ("; snapshots expire", 0, 1, 1, 0, False),
+        ("; answers are lost", 1, 0, 0, 1, True),
+    )
+    if (of, expires) != ("delta", 1)
+}
+
+CLEARED: dict[str, Any_] = {
+    "any tasks are cleared and the source is changed": ClearingScenario(folder=FOLDER),
+    "tasks are cleared four times": ClearingScenario(clears=4, folder=FOLDER),
 }
 
 SMALL: dict[str, Any_] = {
