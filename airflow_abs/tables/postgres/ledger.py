@@ -138,13 +138,11 @@ class Ledger:
 
     def take_out(self, connection: Connection, entries: Mapping[LedgerEntry, int]) -> None:
         """So many rows of these runs are gone. What is left of one has another digest, so that the run, if it publishes
-        again, has something to do."""
+        again, has something to do; one of which nothing is left has come to its end, and its plans keep their order."""
         for entry, gone in entries.items():
-            if gone < entry.rows:
-                change = f"UPDATE {entry.ledger} SET rows = rows - %s, digest = '' WHERE target = %s AND run = %s"  # noqa: S608
-                run(connection, change, gone, entry.target, entry.run)
-            else:
-                _delete(connection, entry)
+            digest = "" if gone < entry.rows else entry.digest
+            change = f"UPDATE {entry.ledger} SET rows = rows - %s, digest = %s WHERE target = %s AND run = %s"  # noqa: S608
+            run(connection, change, gone, digest, entry.target, entry.run)
 
 
 def _delete(connection: Connection, entry: LedgerEntry) -> None:

@@ -63,6 +63,8 @@ class TransactionPublication:
     on_step: Callable[[str], None] = lambda step: None
     _unseen: CommitConflictError | None = None
     """What somebody changed that this run was about to overwrite; perhaps another try or a later plan of it."""
+    _overwritten: Counter[int] | None = None
+    """What the first try was about to overwrite: rows by their transactions."""
 
     def publish(self) -> Published:
         """Commit, or find that it is committed.
@@ -187,7 +189,7 @@ class TransactionPublication:
         self, connection: Connection, relation: Relation, ledger: Ledger, before: list[LedgerEntry]
     ) -> tuple[str, ...]:
         """Delete what this run published before, and what it overwrites; other runs whose rows went."""
-        conditions = [f"xmin = '{entry.xmin}'::xid" for entry in before]
+        conditions = [f"xmin = '{entry.xmin}'::xid" for entry in before if entry.rows]
         if self.target.mode == "overwrite":
             where = self.target.details["where"]
             conditions.append(f"(\n{where}\n)" if where is not None else "true")
@@ -208,26 +210,29 @@ class TransactionPublication:
                 )
             raise
         if self.target.mode == "overwrite":
-            self._check_unseen(relation, condition, gone.total())
+            self._check_unseen(relation, condition, gone)
         elif gone.total() != (rows := sum(entry.rows for entry in before)):
             raise TableError(
                 f"table {self.target.table}: this run published {rows} rows, of which {gone.total()} are as they "
                 "were, so its earlier rows cannot be replaced by those of today; nothing was published. Delete its "
                 f"rows and its row in {ledger.sql}, and run commit again"
             )
-        replaced = {other: gone[other.xmin] for other in ledger.others(connection, self.run.publisher)}
-        replaced = {other: count for other, count in replaced.items() if count}
+        others = (other for other in ledger.others(connection, self.run.publisher) if other.rows)
+        replaced = {other: count for other in others if (count := gone[other.xmin])}
         ledger.take_out(connection, replaced)
         return tuple(other.run for other in replaced)
 
-    def _check_unseen(self, relation: Relation, condition: str, deleted: int) -> None:
+    def _check_unseen(self, relation: Relation, condition: str, gone: Counter[int]) -> None:
         """Rows that others committed since this transaction's snapshot: it cannot see them, another one can. Nobody
-        adds any now, as the table is locked."""
+        adds any now, as the table is locked. And those that they committed since the snapshot of an earlier try."""
+        if self._overwritten is None:
+            self._overwritten = gone
+        before = (gone & self._overwritten).total()
         with open_transaction(self.target.table, self.properties, readonly=True) as other:
             (there,) = fetch_one(other, f"SELECT count(*) FROM {relation.sql} WHERE {condition}")  # noqa: S608
-        if there != deleted:
+        if there != before:
             self._unseen = CommitConflictError(
-                f"table {self.target.table}: others committed {there - deleted} rows while this run was about to "
+                f"table {self.target.table}: others committed {there - before} rows while this run was about to "
                 "overwrite, which would be lost unseen; nothing was published. Run commit again if they are to be "
                 "overwritten, and let one run at a time write what it overwrites"
             )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from airflow_abs.exchange.errors import CommitConflictError
+from airflow_abs.exchange.errors import CommitConflictError, SupersededError
 from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.tables.errors import TableError
+from airflow_abs.tables.postgres.publish import TransactionPublication
 from tests.tables.postgres.warehouse import PASSWORD, Warehouse
 
 pytestmark = pytest.mark.cluster
@@ -131,6 +133,47 @@ def test_updates_of_what_is_overwritten_are_not_overwritten_unseen(t: Warehouse,
     assert t.execute("SELECT * FROM t") == [(1, "monday!")]
     t.publish(target, tmp_path, rows(2))
     assert ids(t) == [2]
+
+
+def test_what_others_write_between_two_tries_is_not_overwritten_unseen(
+    t: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one fails at the ledger, where another run that overwrites another day changes the same entry."""
+    t.publish(t.target(table="t"), tmp_path, [*rows(1), *rows(2, day="sunday")], run="first")
+    monday, sunday = (t.target(table="t", mode="overwrite", where=f"day = '{day}'") for day in ("monday", "sunday"))
+    tries: list[None] = []
+    real = TransactionPublication._try
+
+    def try_after(publication: TransactionPublication) -> Any:
+        tries.append(None)
+        if len(tries) == 3:  # the second one is of the other run
+            t.execute("INSERT INTO t VALUES (9, 'monday')")
+        return real(publication)
+
+    def at(step: str) -> None:
+        if step == "staged" and len(tries) == 1:
+            t.publish(sunday, tmp_path / "sunday", rows(4, day="sunday"), run="third")
+
+    monkeypatch.setattr(TransactionPublication, "_try", try_after)
+    with pytest.raises(CommitConflictError, match=r"warehouse\.t: others committed 1 rows while this run was about to"):
+        t.publish(monday, tmp_path / "monday", rows(3), run="second", on_step=at)
+    assert ids(t) == [1, 4, 9]
+
+
+def test_a_run_of_which_others_have_overwritten_all_rows_is_not_published_a_second_time(
+    t: Warehouse, tmp_path: Path
+) -> None:
+    target = t.target(table="t", mode="overwrite")
+    monday = Publisher("prod:dag/monday/job", 2, "dag/monday/job")
+    t.publish(target, tmp_path / "a", rows(1), publisher=monday)
+    assert t.publish(target, tmp_path / "b", rows(2), run="tuesday")["replaced"] == ("prod:dag/monday/job",)
+    assert t.publish(target, tmp_path / "a", rows(1), publisher=monday)["changed"] is False
+    with pytest.raises(SupersededError):  # of an earlier plan, which wakes up
+        t.publish(target, tmp_path / "c", rows(3), publisher=replace(monday, generation=1))
+    assert ids(t) == [2]
+    t.publish(target, tmp_path / "d", rows(4), publisher=replace(monday, generation=3))
+    assert t.publish(target, tmp_path / "b", rows(2), run="tuesday")["changed"] is False
+    assert ids(t) == [4]
 
 
 def test_two_tries_of_a_run_that_overwrites_publish_it_once(t: Warehouse, tmp_path: Path) -> None:
