@@ -13,6 +13,7 @@ import pytest
 from airflow_abs import Table
 from airflow_abs.testing.rows import describe_difference
 from airflow_abs.testing.table_contract import planned_tables, table_access
+from tests.tables.catalog.hidden_names import check_hidden_names
 from tests.tables.catalog.many_files import check_many_files
 from tests.tables.catalog.warehouse import open_warehouse
 
@@ -88,3 +89,12 @@ def test_many_files_of_a_hive_metastores_table_give_sparks_and_duckdbs_rows(
     with open_session(hive_server) as session, open_warehouse(session, tmp_path / "warehouse") as warehouse:
         # After `plan` it is as the table of 1,000 files in `test_source.py`.
         check_many_files(warehouse, how, 5, hive_server, tmp_path / "exchange", (8,))
+
+
+def test_runs_whose_names_spark_hides_are_known_by_a_hive_metastore(
+    hive_server: ConnectEndpoint, tmp_path: Path
+) -> None:
+    from airflow_abs.spark.connect.session import open_session
+
+    with open_session(hive_server) as session, open_warehouse(session, tmp_path / "warehouse") as warehouse:
+        check_hidden_names(warehouse, hive_server, tmp_path)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_abs.tables.catalog.marks import BEGUN, DONE, REPLACING, Mark, forgettable, name_of, read_marks
+from tests.tables.catalog.hidden_names import check_hidden_names
+from tests.tables.catalog.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 
 def test_marks_come_back_from_the_properties_of_a_table_among_others() -> None:
@@ -45,3 +52,10 @@ def test_the_oldest_runs_that_are_done_are_forgotten_and_none_that_is_under_way(
     marks: dict[str, Mark | None] = {f"{number:03d}": Mark(DONE, "abc", number, "r") for number in range(503)}
     marks["001"] = Mark(BEGUN, "abc", 1, "r")
     assert forgettable(marks) == [name_of("000"), name_of("002")]
+
+
+@pytest.mark.spark
+def test_runs_whose_names_spark_hides_are_known(
+    warehouse: Warehouse, connect_server: ConnectEndpoint, tmp_path: Path
+) -> None:
+    check_hidden_names(warehouse, connect_server, tmp_path)
