@@ -11,6 +11,7 @@ from tests.model.clearing import ClearingScenario
 from tests.model.local import LocalScenario, audited
 from tests.model.publishing import Publisher, Scenario, repeatable_tokens
 from tests.model.recovering import RecoveringScenario
+from tests.model.table_sql import sessions_in_memory
 from tests.model.tables import Commit, Format, TableScenario
 
 Any_ = Scenario | CleaningScenario | ClearingScenario | LocalScenario | RecoveringScenario | TableScenario
@@ -86,7 +87,7 @@ LOCAL: dict[str, Any_] = {
     )
 }
 
-_FORMATS: tuple[Format, ...] = ("iceberg", "delta")
+_FORMATS: tuple[Format, ...] = ("iceberg", "delta", "postgres")
 _MODES: tuple[TableMode, ...] = ("append", "overwrite")
 
 TABLES: dict[str, Any_] = {
@@ -102,18 +103,20 @@ TABLES: dict[str, Any_] = {
         strangers=strangers,
         restores=restores,
         expires=expires,
+        renames=renames,
         kills=kills,
         loses_answers=loses_answers,
     )
     for of in _FORMATS
     for mode in _MODES
-    for name, strangers, restores, expires, kills, loses_answers in (
-        (", a stranger", 1, 0, 0, 1, False),
-        ("; restored", 1, 2, 0, 0, False),
-        ("; snapshots expire", 0, 1, 1, 0, False),
-        ("; answers are lost", 1, 0, 0, 1, True),
+    for name, strangers, restores, expires, renames, kills, loses_answers in (
+        (", a stranger", 1, 0, 0, 0, 1, False),
+        ("; restored", 1, 2, 0, 0, 0, False),
+        ("; snapshots expire", 0, 1, 1, 0, 0, False),
+        ("; renamed", 1, 0, 0, 2, 0, False),
+        ("; answers are lost", 1, 0, 0, 0, 1, True),
     )
-    if (of, expires) != ("delta", 1)
+    if (not restores or of != "postgres") and (not expires or of == "iceberg") and (not renames or of == "postgres")
 }
 
 CLEARED: dict[str, Any_] = {
@@ -135,4 +138,6 @@ SMALL_IN_FULL: dict[str, Any_] = {
 
 def surroundings(scenario: Any_) -> AbstractContextManager[None]:
     """What has to hold while worlds of it are played."""
+    if isinstance(scenario, TableScenario):
+        return sessions_in_memory()
     return audited(swaps=scenario.swaps) if isinstance(scenario, LocalScenario) else repeatable_tokens()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -21,11 +22,13 @@ from airflow_abs.tables.delta.publish import VersionPublication
 from airflow_abs.tables.delta.target import read_target
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.iceberg.publish import SnapshotPublication
+from airflow_abs.tables.sink import RunFiles
 from tests.model.actors import Actor, Clock
-from tests.model.table_formats import DataFile, DeltaTable, History, IcebergTable, Version, read_log
+from tests.model.table_formats import DataFile, DeltaTable, History, IcebergTable, Step, Version, read_log
+from tests.model.table_sql import OID, Database, Session, SqlPublication
 from tests.model.world import ViolationError, World
 
-Format = Literal["iceberg", "delta"]
+Format = Literal["iceberg", "delta", "postgres"]
 
 _FILES = 2
 _TRIES = 3
@@ -68,7 +71,9 @@ class TableScenario:
         commits: the same one twice is a task that is cleared by itself, or tried twice.
         strangers: who append a file each, by another engine.
         restores: how often somebody takes the table back by one version.
-        expires: how often somebody lets all earlier snapshots expire.
+        expires: how often somebody lets all earlier snapshots expire; Iceberg only.
+        renames: how often somebody gives the table another name; PostgreSQL only, whose commits are planned when they
+            begin.
         loses_answers: whether the first commit of each task happens and nobody is told.
         name: of a publisher, from what is committed.
     """
@@ -78,6 +83,7 @@ class TableScenario:
     strangers: int = 0
     restores: int = 0
     expires: int = 0
+    renames: int = 0
     kills: int = 0
     loses_answers: bool = False
     name: Callable[[Commit], Publisher] = publisher_of
@@ -101,6 +107,7 @@ class _Table:
 
     def world(self) -> World:
         scenario = self.scenario
+        self.database = Database(self.history)
         self._append_foreign("old")
         self.history.on_commit = self._committed
         planned = self._target()
@@ -114,6 +121,8 @@ class _Table:
             self.actors.append(Actor(f"restore {number}", self._restore))
         for number in range(scenario.expires):
             self.actors.append(Actor(f"expire {number}", self._expire))
+        for number in range(scenario.renames):
+            self.actors.append(Actor(f"rename {number}", self._rename))
         return World(
             self.actors,
             Clock(),
@@ -144,6 +153,10 @@ class _Table:
         def step() -> None:
             actor.call()
             self.by = actor
+            if self.scenario.format != "postgres":
+                look()
+
+        def look() -> None:
             self.seen.setdefault(actor.name, self.history.head.files)
 
         def load(kind: Any) -> Any:
@@ -160,6 +173,8 @@ class _Table:
             "wait": lambda seconds: None,
             "on_step": lambda done: self._lose_answer(actor, done),
         }
+        if self.scenario.format == "postgres":
+            return self._publish_by_sql(actor, commit, target, step, look)
         if self.scenario.format == "iceberg":
             publication: Any = SnapshotPublication(
                 load=lambda: load(IcebergTable),
@@ -178,6 +193,26 @@ class _Table:
         self._check_there(actor, commit)
         return done
 
+    def _publish_by_sql(self, actor: Actor, commit: Commit, target: TargetTable, step: Step, look: Step) -> Any:
+        """Planned when it begins: a table that is renamed later is not found."""
+        step()
+        target = replace(target, details={"table": self.database.name, "where": None, "oid": OID})
+        files: Any = self._make(actor, commit, f"airflow-abs-{commit.plan}")
+
+        @contextmanager
+        def open_transaction() -> Iterator[Session]:
+            session = Session(self.database, step, look)
+            try:
+                yield session
+            finally:
+                session.rollback()
+
+        run = RunFiles(self.scenario.name(commit), commit.digest, files)
+        properties: Any = {"open": open_transaction}
+        done = SqlPublication(target, run, properties, lambda done: self._lose_answer(actor, done)).publish()
+        self._check_there(actor, commit)
+        return done
+
     def _make(self, actor: Actor, commit: Commit, prefix: str) -> list[str]:
         names = [f"{prefix}-{len(self.owners)}-{number:05d}.parquet" for number in range(_FILES)]
         self.owners.update(dict.fromkeys(names, commit))
@@ -192,18 +227,25 @@ class _Table:
         if self.scenario.format == "delta":
             table: Any = DeltaTable(self.history, lambda: None)
             return read_target("t", table, conn_id="", mode="append")
+        if self.scenario.format == "postgres":
+            return TargetTable("w.t", "", "append", "u", '{"fields": [{"name": "id"}]}')
         snapshot = IcebergTable(self.history, lambda: None).current_snapshot().snapshot_id
         return TargetTable("t", "", "append", "u", "", details={"spec_id": 0, "schema_id": 0, "snapshot": snapshot})
 
     def _append_as_stranger(self, actor: Actor) -> None:
         actor.call()
+        while "table" in self.database.locks:
+            actor.call()
         self.by = actor
         self._append_foreign(actor.name)
 
     def _append_foreign(self, name: str) -> None:
         file = f"{name}.parquet"
         self.owners[file] = None
-        self.history.commit(self.history.current, [file])
+        if self.scenario.format == "postgres":
+            self.database.append(file)
+        else:
+            self.history.commit(self.history.current, [file])
 
     def _restore(self, actor: Actor) -> None:
         """To the version before the current one."""
@@ -217,6 +259,12 @@ class _Table:
         actor.call()
         if self.scenario.format == "iceberg":
             self.history.expire()
+
+    def _rename(self, actor: Actor) -> None:
+        actor.call()
+        while self.database.users:
+            actor.call()
+        self.database.name += "_new"
 
     def _committed(self, before: Version, now: Version) -> None:
         """Look at every commit as it happens."""

@@ -11,8 +11,9 @@ from airflow_abs.exchange.errors import CommitConflictError
 from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.tables.delta.publish import VersionPublication
 from airflow_abs.tables.iceberg.publish import SnapshotHead
+from airflow_abs.tables.postgres.ledger import Ledger, LedgerEntry, _delete
 from tests.model.clearing import ClearingScenario
-from tests.model.scenarios import CLEARED, FOLDER, TABLES
+from tests.model.scenarios import CLEARED, FOLDER, TABLES, surroundings
 from tests.model.search import Found, search_at_random
 from tests.model.tables import Commit, Format, TableScenario
 
@@ -20,18 +21,21 @@ pytestmark = pytest.mark.slow
 
 SEED = 1
 SCHEDULES = 150  # of each world
-FORMATS: list[Format] = ["iceberg", "delta"]
+FORMATS: list[Format] = ["iceberg", "delta", "postgres"]
 
 
 @pytest.mark.parametrize("name", [*TABLES, *CLEARED])
 def test_no_schedule_loses_doubles_or_mixes_rows(name: str) -> None:
-    found = search_at_random((TABLES | CLEARED)[name].build, SEED, SCHEDULES)
+    scenario = (TABLES | CLEARED)[name]
+    with surroundings(scenario):
+        found = search_at_random(scenario.build, SEED, SCHEDULES)
     assert found.violation == ""
     assert found.schedules == SCHEDULES
 
 
 def search(scenario: Any) -> Found:
-    return search_at_random(scenario.build, SEED, 1_000)
+    with surroundings(scenario):
+        return search_at_random(scenario.build, SEED, 1_000)
 
 
 @pytest.mark.parametrize("of", FORMATS)
@@ -51,6 +55,33 @@ def test_it_finds_an_earlier_plan_that_wakes_up(of: Format) -> None:
         found = search(TableScenario(of, [Commit("monday"), Commit("monday", plan=2)]))
     assert "publishes after a later plan of its run did" in found.violation
     assert found.schedules <= 10
+
+
+def test_it_finds_the_rows_that_a_renamed_table_doubles() -> None:
+    """Defect 7: PostgreSQL's ledger holds the oid, and was asked by name."""
+    real = Ledger._entries
+
+    def by_name(self: Ledger, connection: Any) -> list[LedgerEntry]:
+        return [entry for entry in real(self, connection) if entry.target == self.target.sql]
+
+    with mock.patch.object(Ledger, "_entries", by_name):
+        found = search(TableScenario("postgres", [Commit("monday"), Commit("monday", plan=2)], renames=1))
+    assert "the table holds 4 files of ('prod', 'monday'), of the plans [1, 2]" in found.violation
+    assert found.schedules <= 20
+
+
+def test_it_finds_the_order_of_plans_that_goes_with_the_rows() -> None:
+    """What this search found: the ledger forgot a run as soon as others had overwritten its rows."""
+
+    def delete(self: Ledger, connection: Any, entries: Any) -> None:
+        for entry in entries:
+            _delete(connection, entry)
+
+    commits = [Commit("monday", mode="overwrite"), Commit("monday", 2, mode="overwrite"), Commit("b", mode="overwrite")]
+    with mock.patch.object(Ledger, "take_out", delete):
+        found = search(TableScenario("postgres", commits))
+    assert "publishes after a later plan of its run did" in found.violation
+    assert found.schedules <= 200
 
 
 def test_it_finds_what_a_restore_took_back_and_nobody_publishes_again() -> None:
