@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_abs.core.errors import JobGraphError
 from tests.spark.proof.transforms import by_customer, count_table, functions, same, sql
 
 pytestmark = pytest.mark.spark
@@ -199,4 +200,9 @@ ACCEPTED: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_a_transform_that_needs_no_row_of_another_subtask_is_let_through(name: str, prove: Callable[..., Any]) -> None:
-    assert prove(ACCEPTED[name]).exempt is None
+    try:
+        assert prove(ACCEPTED[name]).exempt is None
+    except JobGraphError as refusal:
+        if "was not tried on Spark" not in str(refusal):
+            raise
+        pytest.skip(str(refusal))  # a server of another release: `make test-spark-versions`
