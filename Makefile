@@ -86,7 +86,7 @@ test-proof: $(READY) java ## the corpus at 1, 2 and 7 subtasks, with and without
 
 SPARK_RELEASES ?= 4.1.4 4.2.1 4.3.0
 # What depends on the server: transforms and their proof, plans, operations, subtasks, the demo's job.
-SERVER_TESTS := tests/testing/test_examples.py tests/spark/access tests/spark/compile tests/spark/connect tests/spark/proof tests/spark/run tests/spark/test_planning.py tests/proof
+SERVER_TESTS := tests/testing/test_examples.py tests/faults/test_lost_inputs.py tests/spark/access tests/spark/compile tests/spark/connect tests/spark/proof tests/spark/run tests/spark/test_planning.py tests/proof
 test-spark-versions: $(READY) java ## our client and servers of other releases of Spark, each installed with 400 MB below ~/.cache (SPARK_RELEASES=4.1.4)
 	@failed=; for release in $(SPARK_RELEASES); do echo "a server of Spark $$release"; \
 		AIRFLOW_ABS_SERVER_RELEASE=$$release $(BIN)/pytest $(SERVER_TESTS) $(TEST_ARGS) || failed="$$failed $$release"; \

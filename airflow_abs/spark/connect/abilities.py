@@ -48,7 +48,7 @@ IN_SUBQUERY_VALUES = Ability(
 ABILITIES = (OPERATION_STATUS, PYTHON_ERROR_CLASSES, PLAIN_NUMBERS, PROVED_PLANS, IN_SUBQUERY_VALUES)
 """All of them. docs/reference/compatibility.md says how each was found."""
 
-TRIED: Mapping[tuple[int, ...], tuple[int, ...]] = {(4, 2): (0,)}
+TRIED: Mapping[tuple[int, ...], tuple[int, ...]] = {(4, 2): (0, 1), (4, 3): (0,)}
 """The release lines that `make test-spark-versions` is green on, with the patches that it ran on."""
 TRIED_WITH = (4, 2)
 """The client's release line then: one that is newer may send what an older server skips."""
