@@ -88,26 +88,30 @@ class StartServerOperator(ServerTask):
             ConnectServerUnreachableError: it has ended, or its time to start is over, or it may not be spoken to.
         """
         from airflow_abs.exchange.records.server_record import write_server
+        from airflow_abs.hooks.run_server import starts_folder
         from airflow_abs.spark.errors import ConnectServerUnreachableError
 
         patience = time.monotonic() + _WORKER_SECONDS
         # One that was up is not given up for one answer that it owes.
         deadline = max(server.submitted + self.server.start_timeout, time.time() + _WORKER_SECONDS)
-        told = None
+        told = ""
         while True:
             state = cluster.state(server.application)
-            if state != told:
-                self.log.info("Spark server %s: %s", server.application, state)
-                told = state
             if not state.is_active:
                 raise ConnectServerUnreachableError(
                     f"Spark server {server.application} is {state} and never answered; its log, at the cluster manager "
                     "or on the worker, says why"
                 )
-            up = self._find_address(cluster, folder, server)
-            if up is not None:
-                write_server(folder, up)
-                return up
+            address = cluster.address(server.application, starts_folder(self.server, folder), server.key)
+            if address is not None:
+                up = replace(server, host=address[0], port=address[1])
+                if self._answers(up):
+                    write_server(folder, up)
+                    return up
+            found = f"{state}" if address is None else f"{state}, no answer yet at {address[0]}:{address[1]}"
+            if found != told:
+                self.log.info("Spark server %s: %s", server.application, found)
+                told = found
             if time.time() >= deadline:
                 raise ConnectServerUnreachableError(
                     f"Spark server {server.application} is {state} and does not answer after "
@@ -117,24 +121,18 @@ class StartServerOperator(ServerTask):
                 return None
             time.sleep(_LOOK_SECONDS)
 
-    def _find_address(self, cluster: ClusterManager, folder: JobFolder, server: RunServer) -> RunServer | None:
-        """The server with its address, if it has announced one and answers there."""
+    def _answers(self, server: RunServer) -> bool:
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
-        from airflow_abs.hooks.run_server import starts_folder
         from airflow_abs.spark.connect.endpoint import probe_blocking
         from airflow_abs.spark.errors import ConnectServerUnreachableError
 
-        address = cluster.address(server.application, starts_folder(self.server, folder), server.key)
-        if address is None:
-            return None
-        up = replace(server, host=address[0], port=address[1])
-        endpoint = AdaptiveSparkHook(self.conn_id).endpoint_of(up)
+        endpoint = AdaptiveSparkHook(self.conn_id).endpoint_of(server)
         try:
             probe_blocking(endpoint)
         except ConnectServerUnreachableError as error:
-            self.log.info("%s", error)
-            return None
-        return up
+            self.log.debug("%s", error)
+            return False
+        return True
 
 
 class StopServerOperator(ServerTask):
