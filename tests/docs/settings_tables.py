@@ -13,7 +13,7 @@ from airflow_abs.operators.adaptive_spark import Edge
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 _TABLE = re.compile(r"(<!-- (job|vertex|edge) -->\n\n)(?:\|.*\n)*")
-_PLACES = {Where.SECTION: "section", Where.JOB: "`{}=` of the job", Where.JOB_OPTIONS: "`JobOptions({}=...)`"}
+_PLACES = {Where.SECTION: "section", Where.JOB: "job", Where.JOB_OPTIONS: "`JobOptions`"}
 
 
 def written(page: str) -> str:
@@ -28,11 +28,11 @@ def written(page: str) -> str:
 
 
 def _table(settings: Mapping[str, Setting], *, with_places: bool = False) -> str:
-    columns = ["setting", "default", "expected", "meaning", *(["set in"] if with_places else [])]
+    columns = ["setting", "default", "meaning", *(["set in"] if with_places else [])]
     rows = [columns, ["---"] * len(columns)]
     for name, each in settings.items():
-        row = [f"`{name}`", f"`{each.default}`" if each.default else "", each.kind.expected, _meaning(each)]
-        rows.append(row + ([", ".join(_PLACES[place].format(name) for place in each.where)] if with_places else []))
+        row = [f"`{name}`", f"`{each.default}`" if each.default else "", _meaning(each)]
+        rows.append(row + ([", ".join(_PLACES[place] for place in each.where)] if with_places else []))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 

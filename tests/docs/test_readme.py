@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.sample
-@pytest.mark.parametrize("dag_file", DAG_FILES, ids=["readme", "taskflow", "operators"])
+@pytest.mark.parametrize("dag_file", DAG_FILES, ids=["readme", "operators"])
 def test_a_dag_of_the_pages_gives_the_revenue_of_each_region(
     dag_file: str, connect_server: ConnectEndpoint, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,9 +74,8 @@ def test_reading_it_asks_no_other_host(site: Path) -> None:
 
 def test_the_reference_has_every_public_name(site: Path) -> None:
     described = attributes(site / "docs" / "reference" / "api.html", "id")
-    public = [f"airflow_abs.{name}" for name in airflow_abs.__all__ if name != "__version__"]
-    public += [f"airflow_abs.testing.{name}" for name in testing.__all__]
-    assert [name for name in public if name not in described] == []
+    public = [name for name in (*airflow_abs.__all__, *testing.__all__) if name != "__version__"]
+    assert [name for name in public if name.lower() not in described] == []
 
 
 def test_the_reference_has_every_command(site: Path, capsys: pytest.CaptureFixture[str]) -> None:

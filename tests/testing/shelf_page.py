@@ -1,22 +1,21 @@
-"""docs/tables-of-your-own.md: its module and its tests, as they stand there."""
+"""docs/examples: the kind of table that docs/tables-of-your-own.md describes, and its tests."""
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tables-of-your-own.md").read_text()
-KIND, TESTS = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 
-def load(name: str, code: str) -> Any:
+def load(name: str) -> Any:
     module = sys.modules[name] = ModuleType(name)
-    exec(compile(code, f"{name}.py", "exec"), module.__dict__)  # noqa: S102 - our own page
+    code = (EXAMPLES / f"{name}.py").read_text()
+    exec(compile(code, f"{name}.py", "exec"), module.__dict__)  # noqa: S102 - our own example
     return module
 
 
-shelf = load("shelf", KIND)
-test_shelf = load("test_shelf", TESTS)
+shelf = load("shelf")
+test_shelf = load("test_shelf")
