@@ -49,7 +49,7 @@ ABILITIES = (OPERATION_STATUS, PYTHON_ERROR_CLASSES, PLAIN_NUMBERS, PROVED_PLANS
 """All of them. docs/reference/compatibility.md says how each was found."""
 
 TRIED: Mapping[tuple[int, ...], tuple[int, ...]] = {(4, 2): (0, 1), (4, 3): (0,)}
-"""The release lines that `make test-spark-versions` is green on, with the patches that it ran on."""
+"""The release lines that were tried, with their patches; docs/reference/compatibility.md says what ran on each."""
 TRIED_WITH = (4, 2)
 """The client's release line then: one that is newer may send what an older server skips."""
 
