@@ -184,25 +184,26 @@ _ARGUMENT = (Where.SECTION, Where.JOB)
 class JobOptions:
     """Settings that few jobs need: ``AdaptiveSparkJob(..., options=JobOptions(...))``.
 
-    What is left out is as Airflow's configuration says, and None here. The reference of settings says what each does.
+    A setting that is left out is None here and comes from Airflow's configuration. See the reference of settings.
 
     Raises:
-        InvalidValueError: a setting is not what it may be.
+        InvalidValueError: a setting is invalid.
     """
 
-    min_parallelism: int = setting("1", COUNT, "Fewest subtasks of a vertex.", *_OPTION)
+    min_parallelism: int = setting("1", COUNT, "The fewest subtasks of a vertex.", *_OPTION)
     parallelism: int | None = setting(
         "",
         COUNT,
-        "Flink's parallelism.default: max_parallelism of a job that sets none. A vertex's own number is set on "
-        "the vertex.",
+        "Flink's parallelism.default: the max_parallelism of a job that sets none. To fix one vertex, set "
+        "parallelism on the vertex.",
         *_OPTION,
         more="how-it-decides.md#who-has-a-say",
     )
     default_source_parallelism: int | None = setting(
         "",
         COUNT,
-        "Most subtasks of a vertex that only reads sources, with power_of_two their number; empty: max_parallelism.",
+        "The most subtasks of a vertex that only reads sources (with power_of_two, their number); empty: "
+        "max_parallelism.",
         *_OPTION,
     )
     strategy: Strategy = setting(
@@ -214,49 +215,53 @@ class JobOptions:
     unsplittable: Unsplittable = setting(
         "whole",
         UNSPLITTABLE,
-        "A vertex that gives other rows in parts than on the whole: whole (it is one subtask, one Spark operation over "
-        "all slots, and plan warns) or refuse (plan fails).",
+        "For a vertex that cannot run in parts: whole (run it as one subtask, one Spark operation over all slots; plan "
+        "warns) or refuse (plan fails).",
         *_OPTION,
         more="how-it-decides.md#why-a-step-may-run-in-parts",
     )
     max_broadcast_ratio: float | None = setting(
         "",
         SHARE,
-        "Share of the target that broadcast inputs may take from what a subtask reads of its own; empty: 0.5 with "
+        "Share of the target that broadcast inputs may use up; a subtask then reads less of its own. Empty: 0.5 with "
         "power_of_two, 0 with balanced.",
         *_OPTION,
     )
-    slots: int | None = setting("", COUNT, "Spark tasks that run at once; empty: what the Spark server says.", *_OPTION)
+    slots: int | None = setting("", COUNT, "Spark tasks that run at once; empty: ask the Spark server.", *_OPTION)
     share_tasks: bool = setting(
         "True",
         FLAG,
-        "With always: steps that are predicted to read no more than one subtask each run in one task, one after the "
-        "other; every edge is written all the same.",
+        "With always: run steps that each need only one subtask in one task, one after the other. Every edge is still "
+        "written.",
         *_OPTION,
         more="how-it-decides.md#one-task-for-several-steps",
     )
     durability_budget: float = setting(
         "0.15",
         NUMBER,
-        "Share of a job's predicted seconds that auto may spend on edges so that a failure repeats less and every step "
-        "shows; 0: only where a failure is expected to cost more.",
+        "Share of a job's predicted seconds that auto may spend on writing edges as insurance; 0: write an edge only "
+        "where a failure is expected to cost more.",
         *_OPTION,
         more="how-it-decides.md#which-edges-are-written",
     )
     failures_per_run: float = setting(
         "0.05",
         NUMBER,
-        "Prior of auto, before runs were seen: stops for data or code in a run of a job; 0.05 is one run in twenty.",
+        "What auto assumes before it has seen runs: how often data or code stops a run; 0.05 is one run in twenty, 0 "
+        "means never.",
         *_OPTION,
     )
     failures_per_day: float = setting(
-        "1", NUMBER, "Prior of auto, before runs were seen: failures of machines in 24 hours of Spark's work.", *_OPTION
+        "1",
+        NUMBER,
+        "What auto assumes before it has seen runs: machine failures in 24 hours of Spark's work; 0 means never.",
+        *_OPTION,
     )
     local_bytes: int | str | None = setting(
         "",
         SIZE,
-        "Most that auto lets one operation hold in memory and on local disks of the cluster, such as 100GB; empty: "
-        "16 GB for each slot.",
+        "The most that auto lets one operation hold in the cluster's memory and local disks, such as 100GB; empty: 16 "
+        "GB per slot.",
         *_OPTION,
     )
     deferrable: bool = setting(
@@ -267,54 +272,54 @@ class JobOptions:
         more="limits.md#pools-and-other-limits",
     )
     defer_after: float = setting(
-        "10", SECONDS_FROM_0, "Seconds that a worker awaits a subtask before the triggerer takes it over.", *_OPTION
+        "10", SECONDS_FROM_0, "Seconds that a worker waits for a subtask before the triggerer takes it over.", *_OPTION
     )
     start_from_trigger: bool = setting(
         "False",
         FLAG,
-        "Make decisions and run subtasks in the triggerer, without workers, as many as there are slots instead of "
-        "Airflow's pools.",
+        "Make decisions and run subtasks in the triggerer, without workers. Slots limit them instead of Airflow's "
+        "pools.",
         *_OPTION,
         more="limits.md#subtasks-without-workers",
     )
     resource_timeout: float = setting(
-        "300", SECONDS, "Seconds that a subtask waits for a cluster without any slot; negative: without end.", *_OPTION
+        "300", SECONDS, "Seconds that a subtask waits for a cluster without any slots; negative: forever.", *_OPTION
     )
     resource_stabilization: float = setting(
         "10",
         SECONDS_FROM_0,
-        "Seconds that a run waits for the slots that plan saw before it goes on with fewer.",
+        "Seconds that a run waits for the slots that plan saw before it continues with fewer.",
         *_OPTION,
     )
     stall_after: float = setting(
         "600",
         SECONDS_ABOVE_0,
-        "Seconds without any progress on Spark after which the log of a subtask warns, again and again.",
+        "A subtask logs a warning after this many seconds without progress on Spark, and again after each such period.",
         *_OPTION,
     )
     hot_keys: bool = setting(
         "True",
         FLAG,
-        "Look for the key behind a hot subpartition; its value, which may be personal data, is then in the exchange, "
-        "the log and on the page.",
+        "Look for the key behind a hot subpartition. Its value, which may be personal data, then appears in the "
+        "exchange, in the log and on the page.",
         *_OPTION,
         more="seeing-a-run.md#hot-keys",
     )
     inference_timeout: float = setting(
         "30",
         SECONDS_ABOVE_0,
-        "Seconds that a vertex's tables have to say how much there is to read, when its subtasks are decided.",
+        "Time limit in seconds for tables to report their size when a vertex is decided.",
         *_OPTION,
         more="how-it-decides.md#how-much-a-source-holds",
     )
     spark_conf: Mapping[str, Any] = setting(
-        "", SPARK_CONF, "Spark's session settings in plan and in all subtasks.", Where.JOB_OPTIONS, empty=dict
+        "", SPARK_CONF, "Spark session settings for plan and all subtasks.", Where.JOB_OPTIONS, empty=dict
     )
     py_files: Sequence[str] = setting(
         "",
         PATHS,
-        "Python code that functions of transforms import on Spark: .py, .zip and .whl files by path, if that is "
-        "relative below the DAG file's folder. Every Spark session of a run is sent what plan found there.",
+        "Python code that functions of transforms import on Spark: paths of .py, .zip and .whl files, relative to the "
+        "DAG file's folder. Plan sends a copy to every Spark session of a run.",
         Where.JOB_OPTIONS,
         more="connections.md#python-code-of-transforms",
         empty=tuple,
@@ -326,13 +331,13 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings(JobOptions):
-    """What binds one job: every setting with its value, the default for what is left out.
+    """The settings of one job, with defaults for those that are left out.
 
     `slots` None means as many as the Spark server says it has; `most_waves` None as many as the target asks for;
     `max_parallelism` falls back to `parallelism`, then to 128.
 
     Raises:
-        InvalidValueError: a setting is not what it may be, or two contradict each other.
+        InvalidValueError: a setting is invalid, or two contradict each other.
     """
 
     target_bytes: int = setting(
@@ -345,14 +350,14 @@ class JobSettings(JobOptions):
     max_parallelism: int = setting(
         "",
         COUNT,
-        "Most subtasks of a vertex, and the number of subpartitions that its inputs are cut into; empty: parallelism, "
-        "and 128 without that.",
+        "The most subtasks of a vertex, and the number of subpartitions that its inputs are cut into; empty: "
+        "parallelism, or 128 if that is empty too.",
         *_ARGUMENT,
     )
     durability: Durability = setting(
         "auto",
         DURABILITY,
-        "auto (an edge is written when that pays, else kept inside Spark) or always (every edge is written).",
+        "auto (write an edge where that pays, otherwise keep it inside Spark) or always (write every edge).",
         *_ARGUMENT,
         more="how-it-decides.md#which-edges-are-written",
     )
@@ -369,7 +374,7 @@ class JobSettings(JobOptions):
         if self.min_parallelism > self.max_parallelism:
             raise InvalidValueError(
                 f"min_parallelism is {self.min_parallelism}, above max_parallelism {self.max_parallelism}; "
-                "lower the one or raise the other"
+                "lower one or raise the other"
             )
         if self.strategy == "power_of_two":
             normalise_bounds(Bounds(self.min_parallelism, self.max_parallelism))
@@ -404,23 +409,23 @@ class HostSettings:
     embedded_folder: str | None = setting(
         "",
         TEXT,
-        "Where the embedded Spark server of a host keeps its state and log; empty: in AIRFLOW_HOME.",
+        "Folder for the state and log of the host's embedded Spark server; empty: in AIRFLOW_HOME.",
         Where.SECTION,
     )
     allow_token_commands: bool = setting(
         "False",
         FLAG,
-        "Connections may name a program or a function that gives the token of their Spark server; whoever may edit "
-        "connections then chooses what runs on Airflow's hosts.",
+        "Allow connections to name a program or a function that returns the token of their Spark server. Whoever may "
+        "edit connections can then run code on Airflow's hosts.",
         Where.SECTION,
         more="connections.md#managed-servers",
     )
     installation: str | None = setting(
         "",
         TEXT,
-        "Names this Airflow in what its jobs publish, up to 64 letters, digits, '_', '.' or '-'; empty: drawn by the "
-        "first plan and kept in the Variable airflow_abs_installation. Set it where a copy of the metadata database "
-        "(staging made of production) publishes to the same places.",
+        "Name of this Airflow in what its jobs publish: up to 64 letters, digits, '_', '.' or '-'; empty: the first "
+        "plan draws one and keeps it in the Variable airflow_abs_installation. Set it if a copy of the metadata "
+        "database, such as staging made from production, publishes to the same places.",
         Where.SECTION,
         more="tables.md#sinks",
     )
@@ -436,59 +441,60 @@ class VertexOptions:
     Each setting may be left out; the reference of settings says what it does.
 
     Raises:
-        InvalidValueError: a setting is not what it may be.
+        InvalidValueError: a setting is invalid.
     """
 
     parallelism: int | None = setting(
-        "", COUNT, "Fixed number of subtasks; empty: it is decided on the day.", Where.VERTEX_OPTIONS
+        "", COUNT, "Fixed number of subtasks; empty: decided on the day.", Where.VERTEX_OPTIONS
     )
     max_parallelism: int | None = setting(
         "",
         COUNT,
-        "The vertex's own bound, and the number of subpartitions that its inputs are cut into; empty: the job's.",
+        "The most subtasks of this vertex, and the number of subpartitions that its inputs are cut into; empty: the "
+        "job's.",
         Where.VERTEX_OPTIONS,
     )
     schema: str | None = setting(
         "",
         TEXT,
-        "What the vertex promises to return, as DDL, such as region STRING, revenue DECIMAL(18,2): plan compares "
-        "names, types and NOT NULL with what Spark says of the transform.",
+        "The columns that the vertex promises to return, as DDL, such as region STRING, revenue DECIMAL(18,2). Plan "
+        "compares names, types and NOT NULL with Spark's analysis of the transform.",
         Where.VERTEX_OPTIONS,
         more="tables.md#contracts-and-gates",
     )
     spark_conf: Mapping[str, Any] = setting(
         "",
         SPARK_CONF,
-        "Spark's session settings for it, in plan and in all subtasks; they take precedence over the job's.",
+        "Spark session settings for this vertex, in plan and all subtasks; they take precedence over the job's.",
         Where.VERTEX_OPTIONS,
         empty=dict,
     )
     join: str | None = setting(
         "",
         TEXT,
-        "inner, left, right, full, semi or anti, if the transform joins its two hash inputs so and does nothing else "
-        "that needs all rows of a key: then a hot key may be spread over several subtasks.",
+        "inner, left, right, full, semi or anti: declares that the transform only joins its two hash inputs and does "
+        "nothing else that needs all rows of a key. A hot key may then be spread over several subtasks.",
         Where.VERTEX_OPTIONS,
     )
     deterministic: bool = setting(
         "True",
         FLAG,
-        "False if the transform gives other rows when it runs again on the same input: then lost output is not "
-        "recomputed, and the run fails instead.",
+        "False if the transform returns different rows when it reruns on the same input. Lost output is then not "
+        "recomputed; the run fails instead.",
         Where.VERTEX_OPTIONS,
     )
     per_subtask: bool = setting(
         "False",
         FLAG,
-        "True if what the transform makes of a subtask's part is wanted as it is (a partial total, some rows of each): "
-        "then plan asks for no proof that all parts together are the result for the whole.",
+        "True if you want a result for each subtask's part (a partial total, some rows of each). Plan then asks for no "
+        "proof that the parts add up to the result for the whole table.",
         Where.VERTEX_OPTIONS,
     )
     edge_columns: str = setting(
         "used",
         _one_of("used", "all"),
-        "all if the files of its rows are to hold every column and row, for people who look into them; used: what its "
-        "readers need.",
+        "used: write only the columns and rows that readers need; all: write every column and row, for people who look "
+        "into the files.",
         Where.VERTEX_OPTIONS,
         more="how-it-decides.md#what-an-edge-carries",
     )

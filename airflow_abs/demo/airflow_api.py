@@ -122,7 +122,7 @@ class AirflowApi:
         """`success` or `failed`; `on_progress` gets the run's task instances at every look.
 
         Raises:
-            AirflowApiError: the run goes on after `seconds`; with what it was doing.
+            AirflowApiError: the run is not over after `seconds`; with what it was doing.
         """
         deadline = time.monotonic() + seconds
         while True:

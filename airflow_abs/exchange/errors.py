@@ -9,7 +9,7 @@
     |   `-- StaleManifestError        whole and readable, but of another decision, region or index
     |-- SourceNotFoundError           a source path or pattern matches nothing
     |-- CheckpointHeldError           another query runs on a stream's checkpoint
-    |-- CheckpointMisfitError         a stream was changed so that it cannot go on from its checkpoint
+    |-- CheckpointMisfitError         a stream was changed so that it cannot resume from its checkpoint
     |-- LeaseLostError                another process supervises this stream's query now
     |-- PlanMismatchError             the DAG file has changed since the run was planned
     |-- OutdatedInputError            rows were made of what does not count any more: they are not published
@@ -90,7 +90,7 @@ class CheckpointHeldError(ExchangeError):
 
 
 class CheckpointMisfitError(ExchangeError):
-    """A stream was changed in such a way that it cannot go on from its checkpoint, or not into its sink."""
+    """A stream was changed so that it cannot resume from its checkpoint, or not into its sink."""
 
 
 class LeaseLostError(ExchangeError):

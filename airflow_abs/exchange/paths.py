@@ -118,7 +118,7 @@ class JobFolder:
 
     @property
     def history_path(self) -> ExchangePath:
-        """What became of the job's last runs. No id is escaped to a name that begins with `_`."""
+        """How the job's last runs ended. No id is escaped to a name that begins with `_`."""
         return self.root / f"{escape(self.dag_id)}/_history/{escape(self.job)}.json"
 
     @property

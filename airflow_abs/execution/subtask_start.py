@@ -112,7 +112,7 @@ def look_up(run: SubtaskRun) -> SubtaskStart:
     if index >= count:
         raise StaleManifestError(
             f"{run.region}: the decision has {count} subtasks, and this is map index {index}; decide ran again: clear "
-            f"all subtasks of {run.region}, so that they are mapped anew"
+            f"all subtasks of {run.region} to map them again"
         )
     record = read_try(folder, run.region, index, run.attempt)
     ready = time.time() if stored.measured_at is None else stored.measured_at

@@ -31,5 +31,5 @@ async def run_within(seconds: float | None, work: Awaitable[Result]) -> Result:
             raise TimeIsUpError from None
         raise ExchangeUnreachableError(
             f"a storage or a service did not answer in time ({type(error).__name__}: {error}); expected an answer: "
-            "check the network and the load of the exchange's storage. It is tried again"
+            "check the network and the load of the exchange's storage. It will be retried"
         ) from error

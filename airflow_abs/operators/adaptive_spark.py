@@ -44,20 +44,20 @@ class Edge:
     partitioning: Partitioning
     keys: tuple[str, ...] = ()
     pipelined: bool = setting(
-        "False", FLAG, "Both vertices run as one subtask, on every day.", Where.EDGE, empty=lambda: False
+        "False", FLAG, "Both vertices always run as one subtask.", Where.EDGE, empty=lambda: False
     )
     durable: bool | None = setting(
         "",
         FLAG,
-        "True to have the rows written, False to keep them inside Spark, on every day on which that can be; empty: "
-        "what pays on the day.",
+        "True to always write the rows, False to keep them inside Spark whenever possible; empty: plan decides for the "
+        "day.",
         Where.EDGE,
         more="how-it-decides.md#which-edges-are-written",
     )
 
 
 class AdaptiveSparkOperator(OrderedVertex):
-    """Declare one step of an `AdaptiveSparkJob`: a transform over its inputs, run as as many subtasks as the day needs.
+    """Declare one step of an `AdaptiveSparkJob`: a transform over its inputs, in as many subtasks as needed.
 
     It is a declaration, not an Airflow operator: the job renders it as a `decide` and a mapped `run` task when it
     closes. Further keywords (retries, pool, execution_timeout, ...) are Airflow's and go to the mapped task; `outlets`
@@ -70,8 +70,8 @@ class AdaptiveSparkOperator(OrderedVertex):
         sql: a query instead of a transform, with inputs in braces and `transform_kwargs` as named parameters:
             ``"SELECT * FROM {orders} JOIN {customers} USING (customer_id) WHERE day = :day"``; templated.
         source: the files or the table that it reads.
-        inputs: by input name other vertices, whose rows are distributed as `plan` finds that the transform needs; or
-            edges of theirs that say how.
+        inputs: other vertices, by input name; `plan` infers how their rows must be distributed. Or edges, which say
+            how.
         sink: where its output is published when all subtasks succeeded.
         transform_kwargs: JSON values for the transform's further parameters; templated.
         expect: what its rows must satisfy, by name: a condition in SQL (or `Expect`, with a tolerance), `Unique`,
@@ -80,7 +80,7 @@ class AdaptiveSparkOperator(OrderedVertex):
 
     Raises:
         JobGraphError: outside of a job; or the transform's parameters do not match the inputs.
-        InvalidValueError: a setting is not what it may be, or none of the options.
+        InvalidValueError: a setting is invalid, or none of the options.
     """
 
     def __init__(  # noqa: PLR0913 - the arguments of a vertex
@@ -120,9 +120,9 @@ class AdaptiveSparkOperator(OrderedVertex):
 
         Args:
             keys: columns.
-            pipelined: both vertices run as one subtask, on every day.
-            durable: True to have the rows written, False to keep them inside Spark, on every day on which that can be;
-                by default what pays on the day.
+            pipelined: both vertices always run as one subtask.
+            durable: True to always write the rows, False to keep them inside Spark whenever possible; by default
+                `plan` decides for the day.
         """
         return Edge(self, Partitioning.HASH, keys, pipelined, durable)
 
@@ -135,7 +135,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         return Edge(self, Partitioning.REBALANCE, (), pipelined, durable)
 
     def rescale(self, *, durable: bool | None = None) -> Edge:
-        """Files are distributed by bytes: each subtask reads whole files of neighbouring subtasks, by no key.
+        """Files are distributed by bytes: each subtask reads whole files of neighboring subtasks, by no key.
 
         The cheap edge for a transform that works row by row: nothing is hashed or sorted. There are never more subtasks
         with something to read than files; use `rebalance()` to spread few large ones. `durable` as in `hash`.

@@ -20,7 +20,7 @@ _DOCS = (
     "Ends what the run still has on the Spark server, and deletes its exchange data if all tasks of the job "
     "succeeded; after a failure the data stays, so that a cleared subtask finds its inputs. Plan, decisions and "
     "manifests stay always (a few KB): the tab *Adaptive plan*, `airflow-abs explain` and `replay` read them. "
-    "`airflow-abs gc` deletes what is old. What became of the run is added to the job's history, by which the next "
+    "`airflow-abs gc` deletes what is old. The outcome of the run is added to the job's history, by which the next "
     "ones are predicted."
 )
 
@@ -31,7 +31,7 @@ _DONE = frozenset({"success", "removed", "skipped"})
 
 class ReleaseOperator(JobTask):
     """Ends the run's Spark sessions; deletes its exchange data if every task of the job succeeded, else keeps it for
-    retries and clears. What became of the run goes into the job's history, after failures too. Before that it looks for
+    retries and clears. The outcome of the run goes into the job's history, after failures too. Before that it looks for
     keys of hot subpartitions that no subtask had the time to find.
 
     Plans, decisions and manifests stay: they are small and explain the run.

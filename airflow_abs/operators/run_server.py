@@ -44,7 +44,7 @@ class ServerTask(JobTask):
 
 
 class StartServerOperator(ServerTask):
-    """Starts the run's server, or goes on with the one that runs. See `hooks/run_server.py`."""
+    """Starts the run's server, or uses the one that runs. See `hooks/run_server.py`."""
 
     ui_color = "#f3e8fd"
 

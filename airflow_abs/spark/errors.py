@@ -133,7 +133,7 @@ class SourceChangedError(SparkOperationError):
 
 
 class RecomputationError(SparkOperationError):
-    """Lost input cannot be had back by running its producer again."""
+    """Lost input cannot be recomputed by rerunning its producer."""
 
 
 class ResourcesError(SparkOperationError):

@@ -88,7 +88,7 @@ async def search_hot_key(connection: Connection, search: HotSearch) -> None:
             await asyncio.to_thread(write_hot_key, folder, region, search.decision, found)
             advice = found.advise(shared=search.is_shared, splittable=hot.input in search.region.splittable)
             log.warning("%s: %s; %s", region, found.describe(), advice)
-    except Exception as error:  # whatever it is, the run goes on without it
+    except Exception as error:  # whatever it is, the run continues without it
         log.info("the key behind the hot subpartition %d of %s was not found: %s", hot.subpartition, hot.input, error)
     finally:
         with suppress(SparkOperationError):  # the server ends what nobody asks for

@@ -40,8 +40,9 @@ class Table:
         where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
             columns with literals, in the grammar of `IcebergTable` (extra ``iceberg``). Partitions that cannot hold
             such rows are not listed; templated; for sources.
-        prune: by column another vertex's column, such as ``{"sold_date": dates.column("d")}``: rows whose value is not
-            among those are not read, nor are partitions of such; for sources.
+        prune: source columns and the vertex columns whose values they must have, such as ``{"sold_date":
+            dates.column("d")}``. Rows without such a value are not read, nor are partitions without such rows; for
+            sources.
         mode: append, overwrite (the table then has only this run's rows) or overwrite_partitions (only those
             partitions that the run writes); for sinks.
         storage: the Airflow connection of the storage that the table is on, such as ``my_aws`` of a table on S3; none

@@ -42,8 +42,8 @@ class IcebergTable:
         where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
             columns with literals, in pyiceberg's grammar (``"my column"`` is a column, ``LIKE`` takes a prefix such as
             ``'no%'``). Files that cannot hold such rows are not read; templated; for sources.
-        prune: by column another vertex's column, such as ``{"sold_date": dates.column("d")}``: rows whose value is not
-            among those are not read, nor are files that hold no such rows; for sources.
+        prune: source columns and the vertex columns whose values they must have, such as ``{"sold_date":
+            dates.column("d")}``. Rows without such a value are not read, nor are files without such rows; for sources.
         mode: append, overwrite (the table then has only this run's rows) or overwrite_partitions (only those
             partitions that the run writes); for sinks.
         sort_by: columns by which the rows of each file are sorted; for sinks.

@@ -37,7 +37,7 @@ class RunFiles:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of it.
+    """The outcome.
 
     Args:
         changed: False if the run's rows were there already.

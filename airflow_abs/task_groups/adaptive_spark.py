@@ -33,7 +33,7 @@ class AdaptiveSparkJob(TaskGroup):
         target_bytes: bytes that one subtask should read, such as ``"256MB"``; left out, 128 MB, or more where that
             saves waves of subtasks.
         max_parallelism: maximum number of subtasks of every vertex without a bound of its own.
-        durability: ``auto`` writes an edge on the days on which that pays and keeps it inside Spark on all others;
+        durability: ``auto`` writes an edge on days when that pays and otherwise keeps it inside Spark;
             ``always`` writes every edge.
         restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
             `airflow_abs.restart_strategy`; by default after growing delays. `retries` of a vertex caps it.
@@ -42,7 +42,7 @@ class AdaptiveSparkJob(TaskGroup):
 
     Raises:
         JobGraphError: when it closes; names the vertex, what was found and what to do.
-        InvalidValueError: a setting is outside what it may be.
+        InvalidValueError: a setting is invalid.
     """
 
     def __init__(  # noqa: PLR0913 - the options of a job, each with a default in the configuration

@@ -65,7 +65,7 @@ def test_a_setting_that_it_may_not_be_is_refused_where_it_is_written(given: dict
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(InvalidValueError, match="min_parallelism is 9, above max_parallelism 4; lower the one or"):
+    with pytest.raises(InvalidValueError, match="min_parallelism is 9, above max_parallelism 4; lower one or"):
         JobSettings(min_parallelism=9, max_parallelism=4)
     with pytest.raises(InvalidValueError, match="expected a power of two between them"):
         JobSettings(strategy="power_of_two", min_parallelism=5, max_parallelism=7)

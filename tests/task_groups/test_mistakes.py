@@ -40,7 +40,8 @@ def test_a_setting_that_makes_no_sense_says_what_is_expected(options: dict[str, 
         ),
         (
             {"source": Files("/x", incremental=True), "sink": Files("/y")},
-            "vertex 'orders': the mode of its sink is 'overwrite', and it rests on the incremental source of 'orders'",
+            "vertex 'orders': the mode of its sink is 'overwrite', and it depends on the incremental source of "
+            "'orders'",
         ),
         (
             {"sink": Files("/y", incremental=True)},

@@ -1,5 +1,5 @@
 """`airflow-abs stream`: what a stream does and did, by what stands beside its checkpoint; how it is ended there; and
-whether another version of it could go on from it."""
+whether another version of it could resume from it."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def end_stream(checkpoint: str, action: Literal["drain", "stop"], wait: float) -
 
 def check_stream(checkpoint: str, dag_file: Path) -> int:
     """Compile the stream of a DAG file that has that checkpoint, and compare it with what stands there; what runs is
-    left alone. 0 if it can go on.
+    left alone. 0 if it can resume.
 
     Raises:
         ValueError: no stream of the file has it, Airflow would have to render one, or it does not compile.
-        ExchangeError: it cannot go on from there, or its folder cannot be read.
+        ExchangeError: it cannot resume from there, or its folder cannot be read.
     """
     from airflow_abs.operators.streams.compilation import compile_declared
     from airflow_abs.spark.stream.compile import errors_of_spark
@@ -97,7 +97,7 @@ def check_stream(checkpoint: str, dag_file: Path) -> int:
         compile_declared(stream.declared(f"{stream.task_id} check"))
     except errors_of_spark() as error:
         raise ValueError(f"stream {stream.task_id!r}: {error}") from error
-    print(f"stream {stream.task_id!r} can go on from {checkpoint}")
+    print(f"stream {stream.task_id!r} can resume from {checkpoint}")
     return 0
 
 

@@ -59,7 +59,7 @@ def check_kept_inside(graph: JobGraph, declared: DeclaredDemands) -> None:
         fixed = next((each for each in (producer, consumer) if each.parallelism is not None), None)
         why = demands.get(producer.name) or (fixed and f"{fixed.name} has a parallelism of its own")
         if edge.durable is False and why:
-            raise JobGraphError(f"{edge}: durable=False cannot be kept: {why}; drop the one or the other")
+            raise JobGraphError(f"{edge}: durable=False cannot be kept: {why}; drop one of them")
 
 
 def _declared(graph: JobGraph, region: Region, declared: DeclaredDemands) -> Iterator[str]:

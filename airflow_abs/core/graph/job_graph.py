@@ -304,7 +304,7 @@ def _max_parallelism(vertex: JobVertex, default: int) -> int:
         raise JobGraphError(
             f"vertex {vertex.name!r}: parallelism={vertex.parallelism} exceeds its "
             f"max_parallelism={vertex.max_parallelism}; "
-            "lower the one or raise the other"
+            "lower one or raise the other"
         )
     return vertex.max_parallelism
 

@@ -1,8 +1,8 @@
 """The position of an incremental source: which run has which of its files; and who gets which next.
 
 A file belongs to one run at most. A run takes what belongs to nobody, and keeps it until it has published what it made
-of it. What a run took that ended without publishing belongs to nobody again; once it has begun to publish nobody
-else ever gets its files, for nobody else can know whether their rows are out.
+of it. A run that ends without publishing releases its files. Once a run has begun to publish, no other run ever gets
+its files, because no other run can know whether their rows were published.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def check_incremental_source(graph: JobGraph, vertex: str, modes: Mapping[str, s
     for sink in sinks:
         if modes[sink] not in _KEEPS_OTHERS:
             raise JobGraphError(
-                f"vertex {sink!r}: the mode of its sink is {modes[sink]!r}, and it rests on the incremental source of "
-                f"{vertex!r}: a run would replace what earlier runs made of files that are never read again. Use "
+                f"vertex {sink!r}: the mode of its sink is {modes[sink]!r}, and it depends on the incremental source "
+                f"of {vertex!r}: a run would replace what earlier runs made of files that are never read again. Use "
                 "mode='append': a run that is repeated replaces its own rows there, and no others"
             )

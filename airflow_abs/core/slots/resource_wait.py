@@ -52,7 +52,7 @@ class ResourceWait:
         return min((at for at in (self._stable_at, self._times_out_at) if at is not None), default=None)
 
     def look(self, now: float, resources: Resources) -> str | None:
-        """Why the wait is over, given what is there now; None if it goes on."""
+        """Why the wait is over, given what is there now; None if it continues."""
         if resources is Resources.DESIRED:
             return "desired resources are there"
         if resources is Resources.INSUFFICIENT:

@@ -1,4 +1,4 @@
-"""What a checkpoint fixes of its query, and why another version of the query cannot go on from it.
+"""What a checkpoint fixes of its query, and why another version of the query cannot resume from it.
 
 Schemas are Spark's own, as JSON: a name such as ``"long"``, or an object with a `type` (struct, array, map).
 """
@@ -55,7 +55,7 @@ class QueryLayout:
 
 
 def find_misfits(kept: QueryLayout, wanted: QueryLayout) -> tuple[str, ...]:
-    """Why a query that is laid out as `wanted` cannot go on from a checkpoint that is laid out as `kept`, in words for
+    """Why a query that is laid out as `wanted` cannot resume from a checkpoint that is laid out as `kept`, in words for
     what was `kept`; none if it can.
 
     The rules are Spark's: as many sources; the same stateful operators in the same order; keys and values of their

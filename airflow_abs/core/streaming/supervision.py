@@ -67,7 +67,7 @@ class BatchBoundary:
 
 @dataclass(frozen=True, slots=True)
 class DrainAsked:
-    """Somebody wants it to stop, and to be able to go on later."""
+    """Somebody wants it to stop, and to be able to resume later."""
 
 
 @dataclass(frozen=True, slots=True)

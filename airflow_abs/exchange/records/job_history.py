@@ -1,4 +1,4 @@
-"""What became of a job's last runs: one small file for each job, beside the folders of its runs.
+"""How a job's last runs ended: one small file for each job, beside the folders of its runs.
 
 It is there to predict with and to compare with, and a run needs neither: a file that is lost, damaged or of another
 version costs no more than that, and nothing here raises. Of two runs that end at the same time, the one that writes

@@ -162,7 +162,7 @@ def read_slice(folder: JobFolder, planned: PlannedRegion, index: int, *, decisio
     if found.decision != decision:
         raise StaleManifestError(
             f"{planned.name}: this subtask was mapped by decision {decision}, but {where} holds decision "
-            f"{found.decision}; decide ran again: clear all subtasks of {planned.name}, so that they are mapped anew",
+            f"{found.decision}; decide ran again: clear all subtasks of {planned.name} to map them again",
             path=where,
         )
     if found.index != index:

@@ -1,4 +1,4 @@
-"""What became of each of Airflow's tries of a subtask: one small file per try, beside the subtask's manifest.
+"""How each of Airflow's tries of a subtask ended: one small file per try, beside the subtask's manifest.
 
 A try is Airflow's; an *attempt* names folders and Spark ids. They have the same number, until a try goes on with what
 an earlier one left running (its worker died without a word), or starts over inside itself because input was lost.

@@ -76,8 +76,8 @@ def _describe(verdicts: Sequence[Verdict]) -> str:
     first = verdicts[0]
     told = "; ".join(f"{each.expectation.name!r} ({each.expectation.what}): {each.found}" for each in verdicts)
     return (
-        f"vertex {first.vertex!r}: its rows are not as expected: {told}. Nothing that rests on them is published, what "
-        f"readers see is what they saw before. Correct the data or the transform and clear plan and everything after "
+        f"vertex {first.vertex!r}: its rows are not as expected: {told}. Nothing that depends on them is published; "
+        f"readers still see the previous output. Correct the data or the transform and clear plan and everything after "
         "it; or, if the rows are right, raise the tolerance (or say on_failure='warn') and do the same"
     )
 

@@ -12,7 +12,7 @@ from airflow_abs.exchange.sources.planned_source import vertex_of
 
 
 def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bool]) -> RunHistory:
-    """What became of every region that was decided.
+    """How every region that was decided ended.
 
     Args:
         run: read whole, before its data is deleted.

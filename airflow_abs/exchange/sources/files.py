@@ -47,16 +47,16 @@ class Files:
         sort_by: columns by which the rows of each file are sorted; for sinks.
         files: maximum number of files from each subtask (in each partition); for sinks. Left out, one for each
             Spark task.
-        incremental: a run reads only files that no run has read whose output is published, each of them once, whatever
-            is retried, cleared or backfilled; for sources of jobs whose sinks append. A run that is cleared reads the
-            same files again and replaces its own output. What has been read is recorded in the exchange, by DAG, job
-            and vertex.
-        rewritten: what becomes of a file that has another size, or another tag (time, where the storage has no tags),
-            than when it was read: an ``"error"``, or ``"skip"``, which goes by its name alone; for incremental sources.
-        replace_foreign: whether an overwrite may replace files that were not published to this folder: such as others
-            have put there, or those of sinks below it; for sinks.
-        prune: by column another vertex's column, such as ``{"day": dates.column("d")}``: rows whose value is not among
-            those are not read, nor are partition folders of such; for sources.
+        incremental: each run reads only files that no published run has read, each file once, whatever is retried,
+            cleared or backfilled; for sources of jobs whose sinks append. A cleared run rereads its files and replaces
+            its own output. The position is in the exchange, by DAG, job and vertex.
+        rewritten: what to do with a file whose size or tag (time, where the storage has no tags) changed after it was
+            read: ``"error"``, or ``"skip"``, which compares names only; for incremental sources.
+        replace_foreign: whether an overwrite may replace files that were not published to this folder, such as other
+            tools' files or those of sinks below it; for sinks.
+        prune: source columns and the vertex columns whose values they must have, such as ``{"day":
+            dates.column("d")}``. Rows without such a value are not read, nor are partition folders without such rows;
+            for sources.
 
     Raises:
         ValueError: an unknown format, mode, missing or rewritten, an empty path or one that names no place; columns

@@ -1,7 +1,7 @@
 """A state that several processes change, as numbered files that never change: `<folder>/00000007`.
 
 The file with the highest number is the truth. A new one is made only by an exclusive create under the next number, so
-of all who saw the same state one goes on, however long the others were paused in between. Old files are deleted once a
+of all who saw the same state one wins, however long the others were paused in between. Old files are deleted once a
 higher one is there. Whoever slept until the number that it wants is deleted, too, creates it, looks again and learns
 that it is not the highest: nothing of that counts, and the next one deletes it.
 """

@@ -74,7 +74,7 @@ class StreamTask:
         return Ended("FINISHED" if watch.request.action == "drain" else ended.status, asked)
 
     async def stop(self, connection: Connection) -> None:
-        """End its query, whichever process supervises it; a batch under way is done again when the stream goes on.
+        """End its query, whichever process supervises it; a batch under way is repeated when the stream resumes.
 
         A later try's query is left alone, however late this is.
         """

@@ -36,10 +36,10 @@ class DeclaredStream:
 
 
 def compile_declared(stream: DeclaredStream) -> bytes:
-    """The command that starts it, see `compile_stream`, if it can go on from its checkpoint; what runs is left alone.
+    """The command that starts it, see `compile_stream`, if it can resume from its checkpoint; what runs is left alone.
 
     Raises:
-        CheckpointMisfitError: it cannot go on.
+        CheckpointMisfitError: it cannot resume.
         JobGraphError, AnalysisException: it does not compile, see `compile_stream`.
         SparkOperationError: Spark does not start it, or does not answer.
         ExchangeUnreachableError: the checkpoint cannot be read or written.

@@ -41,7 +41,7 @@ function drawTimeline(timeline, jobs, choose) {
   };
   return section;
 }
-const LOOK = "The top bar shows what the run was waiting for at every moment. Below it, what was on that path is in full colour.";
+const LOOK = "The top bar shows what the run was waiting for at every moment. Below it, what was on that path is in full color.";
 
 function drawTimes(timeline, bands, width, told, choose) {
   const narrow = width < TIMES.narrow, left = narrow ? 0 : TIMES.label, total = Math.max(timeline.seconds, 0.1);

@@ -13,7 +13,7 @@ _NO_TOKEN = "Getting metadata from plugin failed with error: "  # noqa: S105 - g
 def token_credentials(token: str | None, source: TokenSource | None) -> Any:
     """`grpc.CallCredentials`, or None without a token. gRPC sends them on secure channels only.
 
-    A source is asked by a thread of gRPC's, so no event loop waits; a call whose token cannot be had is not sent.
+    A source is asked by a thread of gRPC's, so no event loop waits; a call without a token is not sent.
     """
     import grpc
 

@@ -1,4 +1,4 @@
-"""Tokens of a Spark server that expire: had when one is needed, kept in memory alone, had anew before their end.
+"""Tokens of a Spark server that expire: fetched when needed, kept in memory only, renewed before they expire.
 
 A token source is a value: everybody in a process who has the same one shares its token.
 """
@@ -28,7 +28,7 @@ _ANSWER_SECONDS = 30.0
 # Of its time a tenth, at most two minutes: clocks differ, and a call that begins with a token has to arrive with it.
 _RENEW_FRACTION = 0.1
 _RENEW_SECONDS = 120.0
-# A token that was had so recently is not had anew because a server refuses it: many calls are refused at once.
+# A token this fresh is not renewed because a server refuses it: many calls are refused at once.
 _FRESH_SECONDS = 10.0
 _TOKEN_KEYS = ("access_token", "accessToken", "token")
 _LONGEST_QUOTE = 200
@@ -111,7 +111,7 @@ _fetching: dict[TokenSource, threading.Lock] = {}
 
 
 def current_token(source: TokenSource) -> str:
-    """A token that is good for a while; blocks while one is had, which threads of a process do once together.
+    """A valid token; blocks while fetching, once for all threads of a process.
 
     Raises:
         TokenUnavailableError: the source gives none.

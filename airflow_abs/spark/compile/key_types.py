@@ -222,7 +222,7 @@ def _check_key_type(consumer: str, index: int, name: str, path: str, data_type: 
     if isinstance(data_type, StringType):
         raise JobGraphError(
             f"vertex {consumer!r}: hash key {index} of input {name!r} has a collation in {path} ({shown}), under "
-            "which equal strings hash differently; hash by a normalised copy, such as lower(key)"
+            "which equal strings hash differently; hash by a normalized copy, such as lower(key)"
         )
     if kind in _NOT_COMPARED:
         raise JobGraphError(

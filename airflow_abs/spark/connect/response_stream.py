@@ -137,5 +137,5 @@ class ResponseStream:
 
         return TransientSparkError(
             f"Spark Connect server at {endpoint.address} ended {_LOSSES} streams of operation "
-            f"{self._operation.operation_id} without an answer; look into its log"
+            f"{self._operation.operation_id} without an answer; check its log"
         )

@@ -1,4 +1,4 @@
-"""Have lost inputs again: run their producers' subtasks once more, from the stored plan, and nothing else.
+"""Recompute lost inputs: rerun their producers' subtasks from the stored plan, and nothing else.
 
 Whoever wants to read and finds something lost recomputes it, one reader for each subtask whose results are lost, while
 the others wait for its new manifest (`claims.py`). A producer's subtask is run like any other (`rounds.py`), so one

@@ -173,7 +173,7 @@ class StateFolder:
                     if time.monotonic() >= deadline:
                         raise EmbeddedSparkError(
                             f"embedded Spark in {self.path}: another process has been starting it for {timeout:g} s; "
-                            f"look into {self.log} and {self.output}"
+                            f"check {self.log} and {self.output}"
                         ) from None
                     time.sleep(_POLL_SECONDS)
             yield

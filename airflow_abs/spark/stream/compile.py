@@ -93,7 +93,7 @@ def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[st
         raise JobGraphError(f"stream {program.name!r}: the plan of its transform holds {bound}")
     if not reads_stream(relation):
         raise JobGraphError(
-            f"stream {program.name!r}: its transform returns a DataFrame that has an end; expected one that rests on "
+            f"stream {program.name!r}: its transform returns a DataFrame that has an end; expected one derived from "
             "its source. For rows that have an end, use an AdaptiveSparkOperator in an AdaptiveSparkJob"
         )
     proto = protos()

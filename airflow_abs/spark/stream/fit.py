@@ -1,4 +1,4 @@
-"""Whether a stream, as it is declared now, can go on from its checkpoint: asked before anything is stopped for it."""
+"""Whether a stream, as it is declared now, can resume from its checkpoint: asked before anything is stopped for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_abs.spark.template import messages_of, relations_in
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A stream that was compiled and is to go on.
+    """A stream that was compiled and should resume.
 
     Args:
         who: as messages begin.
@@ -45,7 +45,7 @@ async def check_fit(connection: Connection, candidate: Candidate) -> None:
     another checkpoint, or by no stream at all.
 
     Raises:
-        CheckpointMisfitError: it cannot go on; the message says what does not fit.
+        CheckpointMisfitError: it cannot resume; the message says what does not fit.
         SparkOperationError: Spark does not start it at all, or does not answer.
         ExchangeUnreachableError: the checkpoint or the sink's log cannot be read.
     """
@@ -134,7 +134,7 @@ def _check_sources(candidate: Candidate, before: list[Any]) -> None:
         if len(was) == len(now) and was != now:
             raise _misfit(
                 candidate,
-                f"it reads {', '.join(now)} now, and has read {', '.join(was)}: Spark goes on in the same folders and "
+                f"it reads {', '.join(now)} now, and has read {', '.join(was)}: Spark resumes in the same folders and "
                 "topics only",
                 "Take the change back, and put what is new into the former place; or give it another checkpoint and "
                 "another sink",
@@ -144,7 +144,7 @@ def _check_sources(candidate: Candidate, before: list[Any]) -> None:
 def _misfit(candidate: Candidate, what: str, remedy: str) -> CheckpointMisfitError:
     where = str(locate(candidate.checkpoint))
     return CheckpointMisfitError(
-        f"{candidate.who}: as it is now it cannot go on from its checkpoint {where}: {what}. {remedy}"
+        f"{candidate.who}: as it is now it cannot resume from its checkpoint {where}: {what}. {remedy}"
     )
 
 

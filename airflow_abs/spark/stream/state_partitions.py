@@ -54,7 +54,7 @@ class StatePartitions:
         lease: on its checkpoint.
         sink: the folder to which it adds files.
         master: Spark's URL of where state is repartitioned; "": it keeps its partitions.
-        on_note: told what became of it, in words.
+        on_note: told the outcome, in words.
     """
 
     who: str
@@ -69,9 +69,9 @@ class StatePartitions:
     async def prepare(
         self, wanted: int | None, finish_batch: FinishBatch, *, is_alone: bool = True
     ) -> QueryFailure | None:
-        """Before the query starts with so many partitions: mend what another process has left midway, and repartition.
+        """Before the query starts with so many partitions: repair what another process left midway, and repartition.
 
-        Where that cannot be had the state keeps its partitions, with the reason in the log.
+        Where that is not possible the state keeps its partitions, with the reason in the log.
 
         Args:
             wanted: None if nothing of the stream follows the slots.

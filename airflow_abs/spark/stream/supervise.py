@@ -109,7 +109,7 @@ class StreamRun:
         return ended
 
     def drain(self) -> None:
-        """Let it stop in such a way that it can go on from its checkpoint."""
+        """Let it stop so that it can resume from its checkpoint."""
         self._asked = DrainAsked()
 
     async def _take_over(self) -> None:

@@ -137,7 +137,7 @@ def _list(
     except StatementError as error:
         raise TableError(
             f"table {table}: Spark cannot list the folders of its files: {error}; make the folder that it names, or "
-            "take the partition out of the catalog (ALTER TABLE ... DROP PARTITION)"
+            "drop the partition from the catalog (ALTER TABLE ... DROP PARTITION)"
         ) from error
     if not is_partitioned:
         _check_flat(table, next(iter(by_folder)), stored)
@@ -149,5 +149,5 @@ def _check_flat(table: str, folder: str, files: Sequence[StoredFile]) -> None:
     if found := next((each for each in below if "=" in each), None):
         raise TableError(
             f"table {table}: is not partitioned in the catalog, and its folder {folder} holds {found!r}, which Spark "
-            f"takes for a partition; take it away, or read Files({folder!r})"
+            f"takes for a partition; remove it, or read Files({folder!r})"
         )

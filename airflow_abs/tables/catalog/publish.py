@@ -150,7 +150,7 @@ class CatalogPublication:
     def _head(self, files: Sequence[RunFile]) -> _Head:
         found = describe(self._name, self.catalog, self._quoted)
         if identity_of(found) != self.target.uuid:
-            self._refuse_changed("was made anew")
+            self._refuse_changed("was recreated")
         if found.partition_columns != self.target.not_in_files:
             self._refuse_changed("is partitioned in another way")
         try:
@@ -173,7 +173,7 @@ class CatalogPublication:
         if len(set(written)) < len(written):
             raise TableError(
                 f"table {self._name}: two of its partitions have the same values in other words, such as 7 and 07; "
-                "take one of them out of the catalog (ALTER TABLE ... DROP PARTITION)"
+                "drop one of them from the catalog (ALTER TABLE ... DROP PARTITION)"
             )
         if wanted is not None and self.target.mode != "overwrite":
             chosen = [number for number, values in enumerate(written) if values in wanted]
@@ -235,7 +235,7 @@ class CatalogPublication:
             raise CommitConflictError(
                 f"table {self.target.table}: others changed it while this run was about to overwrite, with "
                 f"{len(added)} files that would be lost unseen; nothing was published. Run commit again if they are to "
-                "be overwritten, and let one run at a time write what it overwrites"
+                "be overwritten, and let only one run at a time overwrite it"
             )
 
     def _check_order(self) -> None:
@@ -292,7 +292,7 @@ class CatalogPublication:
             if found.table_properties.get(name) == value:
                 return
         raise TargetBusyError(
-            f"table {self.target.table}: others alter it all the time, and the catalog forgot {_TRIES} times that this "
+            f"table {self.target.table}: others alter it all the time, and the catalog lost {_TRIES} times that this "
             "run publishes to it. Run commit again when fewer of them write"
         )
 

@@ -65,7 +65,7 @@ def check_readable(name: str, table: DeltaTable) -> None:
         raise TableError(
             f"table {name}: version {table.version()} deletes rows of {len(files)} files by deletion vectors (such as "
             f"{files[0]}), which Spark's Parquet reader would show; purge them first (REORG TABLE ... APPLY (PURGE)), "
-            "and set delta.enableDeletionVectors to false if they are to stay away"
+            "and set delta.enableDeletionVectors to false to keep them away"
         )
 
 
@@ -91,7 +91,7 @@ def check_writable(name: str, table: DeltaTable, mode: TableMode) -> None:
     if constraints := sorted(key for key in settings if key.startswith("delta.constraints.")):
         raise TableError(
             f"table {name}: has the constraint {constraints[0].rpartition('.')[2]!r} ({settings[constraints[0]]}), "
-            "which nobody would check; say it in the vertex' expect=, and publish to a table without it"
+            "which nobody would check; declare it in the vertex's expect=, and publish to a table without it"
         )
     _check_columns(name, stored_fields(table))
     if mode != "append":

@@ -104,7 +104,7 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         metadata = table.metadata()
         planned, found = json.loads(self.target.schema)["fields"], read_columns(self.target.table, table).fields
         if str(metadata.id) != self.target.uuid:
-            self.refuse_changed("was made anew")
+            self.refuse_changed("was recreated")
         if tuple(metadata.partition_columns) != self.target.not_in_files:
             self.refuse_changed("is partitioned in another way")
         if any(each not in found for each in planned):

@@ -133,5 +133,5 @@ def _check_there(name: str, version: int, files: Sequence[VersionFile], sizes: d
     if gone:
         raise TableError(
             f"table {name}: {len(gone)} of {len(files)} files of version {version} are gone (such as {gone[0]}): "
-            "VACUUM has taken them away; name a later version, or leave version= out for the newest"
+            "VACUUM deleted them; name a later version, or leave version= out for the newest"
         )

@@ -106,7 +106,7 @@ class SnapshotPublication(RunPublication[SnapshotHead, DataFile, DataFile]):
         table = self.load()
         uuid, spec_id = str(table.metadata.table_uuid), table.metadata.default_spec_id
         if uuid != self.target.uuid:
-            self.refuse_changed("was made anew")
+            self.refuse_changed("was recreated")
         if spec_id != self.target.details["spec_id"]:
             self.refuse_changed("is partitioned in another way")
         return SnapshotHead(table)

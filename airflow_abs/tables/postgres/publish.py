@@ -43,7 +43,7 @@ _STAGED = "pg_temp.airflow_abs_staged"
 _COPIED_AT_ONCE = 1 << 16  # rows
 _TRIES = 50
 _LONGEST_WAIT = "10min"
-_ADVICE = "nothing was published. Mend what it names, and run commit again"
+_ADVICE = "nothing was published. Fix what it names, and run commit again"
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ class TransactionPublication:
         relation = find_relation(connection, self.target.table, self.target.details["table"])
         if relation.oid != self.target.details["oid"]:
             raise TableError(
-                f"table {self.target.table}: is another table than the one that was planned (it was made anew); "
+                f"table {self.target.table}: is another table than the one that was planned (it was recreated); "
                 "nothing was published. Clear the task plan and everything after it"
             )
         connection.rollback()
@@ -206,7 +206,7 @@ class TransactionPublication:
                 self._unseen = CommitConflictError(
                     f"table {self.target.table}: others changed rows while this run was about to overwrite them: "
                     f"{reason_of(error, self.properties)}; nothing was published. Run commit again if they are to be "
-                    "overwritten, and let one run at a time write what it overwrites"
+                    "overwritten, and let only one run at a time overwrite it"
                 )
             raise
         if self.target.mode == "overwrite":
@@ -234,7 +234,7 @@ class TransactionPublication:
             self._unseen = CommitConflictError(
                 f"table {self.target.table}: others committed {there - before} rows while this run was about to "
                 "overwrite, which would be lost unseen; nothing was published. Run commit again if they are to be "
-                "overwritten, and let one run at a time write what it overwrites"
+                "overwritten, and let only one run at a time overwrite it"
             )
             raise OvertakenError(str(self._unseen))
 

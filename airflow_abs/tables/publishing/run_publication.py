@@ -1,7 +1,7 @@
 """One commit for each run: what a run wrote is in the table once, or not at all.
 
 The name of the run stands in the table's own history, and in the names of its files. So whoever tries again looks
-first, and finds out what became of the try before, also if the answer to its commit was lost. Tries are our own: those
+first, and finds out how the try before ended, also if the answer to its commit was lost. Tries are our own: those
 of the formats' libraries commit the same rows twice. What a format has to say: its head, its commit, and what was
 committed meanwhile.
 """
@@ -199,7 +199,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
         return {file.partition for file in files} if self.target.mode == "overwrite_partitions" else set()
 
     def refuse_changed(self, what: str) -> NoReturn:
-        """`what` is such as ``was made anew``."""
+        """`what` is such as ``was recreated``."""
         raise TableError(
             f"table {self.target.table}: {what} since this run was planned, and the files were written for what it "
             "was; nothing was published. Clear the task plan and everything after it"
@@ -224,7 +224,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
             raise CommitConflictError(
                 f"table {self.target.table}: {version} was committed while this run was about to overwrite, with "
                 f"{len(added)} files that would be lost unseen; nothing was published. Run commit again if they are to "
-                "be overwritten, and let one run at a time write what it overwrites"
+                "be overwritten, and let only one run at a time overwrite it"
             )
 
     def _make(self, head: Head) -> Sequence[New]:

@@ -97,7 +97,7 @@ def test_what_took_about_as_long_or_ran_alone_is_not(history: JobHistory) -> Non
     ],
 )
 def test_an_edge_that_cannot_be_kept_inside_is_refused(graph: Any, declared: DeclaredDemands, message: str) -> None:
-    expected = rf"a -> b.a \[hash\(key\)\]: durable=False cannot be kept: {message}; drop the one or the other"
+    expected = rf"a -> b.a \[hash\(key\)\]: durable=False cannot be kept: {message}; drop one of them"
     with pytest.raises(JobGraphError, match=expected):
         check_kept_inside(graph, declared)
 

@@ -160,7 +160,7 @@ def test_all_regions_before_one_are_found_near_and_far() -> None:
         (
             [source("a", parallelism=9, max_parallelism=8)],
             [],
-            "vertex 'a': parallelism=9 exceeds its max_parallelism=8; lower the one or raise the other",
+            "vertex 'a': parallelism=9 exceeds its max_parallelism=8; lower one or raise the other",
         ),
     ],
 )

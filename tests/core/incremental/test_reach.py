@@ -35,7 +35,7 @@ def test_a_sink_that_would_lose_what_is_never_read_again_is_refused(mode: str) -
     with pytest.raises(JobGraphError) as caught:
         check_incremental_source(job(), "customers", {"orders": "append", "total": mode})
     assert str(caught.value) == (
-        f"vertex 'total': the mode of its sink is {mode!r}, and it rests on the incremental source of 'customers': a "
+        f"vertex 'total': the mode of its sink is {mode!r}, and it depends on the incremental source of 'customers': a "
         "run would replace what earlier runs made of files that are never read again. Use mode='append': a run that is "
         "repeated replaces its own rows there, and no others"
     )

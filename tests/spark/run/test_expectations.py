@@ -109,7 +109,7 @@ def test_rows_that_fail_leave_the_old_output_in_place(connect_server: ConnectEnd
     before = sorted((path.name, path.stat().st_size) for path in (tmp_path / "out").iterdir())
     message = (
         r"vertex 'kept': its rows are not as expected: 'positive' \(amount > 0\): \d+ of 300 rows fail .* "
-        r"tolerance 0 %\. Nothing that rests on them is published, .* raise the tolerance"
+        r"tolerance 0 %\. Nothing that depends on them is published; .* raise the tolerance"
     )
     with pytest.raises(ExpectationError, match=message):
         run_orders(connect_server, tmp_path, {"positive": "amount > 0"}, 3, "after")

@@ -95,7 +95,7 @@ def test_who_waits_too_long_for_another_start_is_told(folder: Path) -> None:
     state = open_state_folder(folder)
     with (
         state.start_lock(timeout=0),
-        pytest.raises(EmbeddedSparkError, match=r"another process has been starting it for 0\.1 s; look into"),
+        pytest.raises(EmbeddedSparkError, match=r"another process has been starting it for 0\.1 s; check"),
         state.start_lock(timeout=0.1),
     ):
         pass

@@ -68,7 +68,7 @@ def test_a_server_without_sparks_kafka_source_is_named_with_what_it_lacks(connec
     [
         (
             without_the_stream,
-            "stream 'clicks': its transform returns a DataFrame that has an end; expected one that rests on its source",
+            "stream 'clicks': its transform returns a DataFrame that has an end; expected one derived from its source",
         ),
         (of_nothing, "stream 'clicks': its transform returned NoneType; expected one DataFrame"),
         (executing, "stream 'clicks': its transform runs an action (count, collect, show, toPandas, ...)"),

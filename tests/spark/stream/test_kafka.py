@@ -107,6 +107,6 @@ def test_another_topic_is_refused_and_the_same_ones_in_another_order_are_not(tmp
     out = str(tmp_path / "out")
     went = Went(tmp_path, plan_of(out, subscribe="clicks,views", startingOffsets="earliest"))
     told = went.verdict(plan_of(out, subscribe="orders", startingOffsets="earliest"))
-    assert "it reads Kafka's orders now, and has read Kafka's clicks, views: Spark goes on in the same" in told
+    assert "it reads Kafka's orders now, and has read Kafka's clicks, views: Spark resumes in the same" in told
     assert "reads Kafka's clicks now" in went.verdict(plan_of(out, subscribe="clicks", startingOffsets="earliest"))
     assert went.verdict(plan_of(out, subscribe="clicks,views", startingOffsets="earliest")) == ""

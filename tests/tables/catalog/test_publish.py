@@ -265,14 +265,14 @@ def test_a_mark_that_the_catalog_forgets_is_set_again_and_at_last_given_up(
 ) -> None:
     table = MemoryMetastore(tmp_path / "t")
     monkeypatch.setattr(MemoryMetastore, "run", lambda self, statement: None)
-    with pytest.raises(TargetBusyError, match="others alter it all the time, and the catalog forgot 20 times"):
+    with pytest.raises(TargetBusyError, match="others alter it all the time, and the catalog lost 20 times"):
         publish(table, target_of(table), [stage(tmp_path, 2)], "monday")
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"created": "2026-11-24T00:00:00Z"}, "was made anew"),
+        ({"created": "2026-11-24T00:00:00Z"}, "was recreated"),
         ({"columns": ["hour"]}, "is partitioned in another way"),
     ],
 )

@@ -302,7 +302,7 @@ def test_a_table_that_changed_or_was_made_anew_is_refused(table: Path, tmp_path:
     create(table, mode="overwrite", schema_mode="overwrite", partition_by=["region"])
     with pytest.raises(TableError, match="is partitioned in another way since this run was planned"):
         publish(target, staged, "monday")
-    with pytest.raises(TableError, match="was made anew since this run was planned"):
+    with pytest.raises(TableError, match="was recreated since this run was planned"):
         publish(replace(target, uuid="another"), staged, "monday")
 
 

@@ -197,7 +197,7 @@ def test_a_table_that_changed_its_partitions_or_was_made_anew_is_refused(
         publish(properties, target, staged, "monday")
     catalog.drop_table("db.t")
     catalog.create_table("db.t", SCHEMA)
-    with pytest.raises(TableError, match="was made anew since this run was planned"):
+    with pytest.raises(TableError, match="was recreated since this run was planned"):
         publish(properties, target, staged, "monday")
 
 
