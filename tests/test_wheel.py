@@ -17,7 +17,7 @@ from tests.installed_wheel import ROOT, InstalledWheel
 
 pytestmark = pytest.mark.slow
 
-TRACKED_SUFFIXES = {".py", ".js", ".css", ".html"}
+TRACKED_SUFFIXES = {".py", ".js", ".css", ".html", ".txt"}
 TYPED = Path("airflow_abs", "py.typed")
 
 
@@ -51,7 +51,7 @@ def test_its_metadata_say_what_it_is(installed: InstalledWheel) -> None:
     assert metadata["Version"] == __version__
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
-    extras = {"cluster", "delta", "demo", "embedded", "iceberg", "java", "postgres", "s3"}
+    extras = {"cluster", "delta", "demo", "embedded", "iceberg", "java", "kubernetes", "postgres", "s3"}
     assert set(metadata.get_all("Provides-Extra", [])) == extras
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert metadata.get_payload() == (ROOT / "README.md").read_text()
