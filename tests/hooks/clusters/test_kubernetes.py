@@ -1,4 +1,4 @@
-"""Kubernetes behind an API in memory; `make test-kubernetes` asks a real one."""
+"""Kubernetes behind an API in memory."""
 
 from __future__ import annotations
 

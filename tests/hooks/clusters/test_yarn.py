@@ -1,4 +1,4 @@
-"""YARN behind a small server that answers as a resource manager does; `make test-yarn` asks a real one."""
+"""YARN behind a small server that answers as a resource manager does."""
 
 from __future__ import annotations
 
