@@ -55,7 +55,7 @@ check: lint types imports ## lint, types and import layers
 coverage: prepared ## line coverage of all tests, and how much of it `make test` reaches (an hour)
 	@rm -rf build/coverage && mkdir -p build/coverage
 	-$(BIN)/coverage run --data-file=$(CURDIR)/build/coverage/sample -m pytest -n 2 -m "$(SAMPLE)"
-	-$(BIN)/coverage run --data-file=$(CURDIR)/build/coverage/rest -m pytest -n 2 -m "not ($(SAMPLE))"
+	-$(BIN)/coverage run --data-file=$(CURDIR)/build/coverage/rest -m pytest -n 2 -m "not ($(SAMPLE)) and not places"
 	@cd build/coverage && $(CURDIR)/$(BIN)/coverage combine -q --keep --data-file=.sample sample.* \
 		&& $(CURDIR)/$(BIN)/coverage combine -q --keep --data-file=.all sample.* rest.*
 	@sample=$$($(BIN)/coverage report --data-file=build/coverage/.sample --format=total --precision=2); \
