@@ -138,7 +138,7 @@ def stats() -> Any:
 
 
 def initialize_stats() -> None:
-    """For a process of which Airflow does not do it, such as that of the triggers. In 3.1 the first metric does it."""
+    """For processes where Airflow does not, such as the one that runs triggers. In 3.1 the first metric does it."""
     if _minor() < (3, 2):
         return
     stats_utils = import_module("airflow.sdk.observability.metrics.stats_utils")

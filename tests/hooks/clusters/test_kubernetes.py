@@ -35,6 +35,8 @@ class Api:
         self.secrets[f"{namespace}:{body['metadata']['name']}"] = body
 
     def patch_namespaced_secret(self, name: str, namespace: str, body: Any) -> None:
+        if self.forbidden == "patches":
+            raise ApiError(403, "Forbidden")
         self.secrets[f"{namespace}:{name}"]["metadata"] |= body["metadata"]
 
     def delete_namespaced_secret(self, name: str, namespace: str) -> None:
@@ -117,6 +119,15 @@ def test_a_submission_that_makes_no_pod_leaves_no_secret(
     with pytest.raises(ConnectServerUnreachableError, match="spark-submit made no pod spark/airflow-abs-ab12, or it"):
         kubernetes.submit(start)
     assert api.secrets == {}
+
+
+def test_a_secret_that_cannot_be_given_to_its_pod_leaves_neither(
+    kubernetes: Kubernetes, api: Api, start: ServerStart, submitted: Submitted
+) -> None:
+    api.pods[NAME], api.forbidden = pod("Pending"), "patches"
+    with pytest.raises(ConnectServerUnreachableError, match="change the secret spark/airflow-abs-ab12: 403 Forbidden"):
+        kubernetes.submit(start)
+    assert (api.pods, api.secrets) == ({}, {})
 
 
 def test_what_kubernetes_refuses_is_told_with_the_connection_before_anything_is_submitted(
