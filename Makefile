@@ -18,18 +18,21 @@ help: ## this list
 demo: $(READY) java ## a small day, a big one with a killed worker, and a mistake, on a real Airflow and Spark (DEMO_ARGS="--keep")
 	@$(BIN)/airflow-abs demo $(DEMO_ARGS)
 
-# What `make test` runs: every test that needs neither Spark nor services, and of the others those marked `sample`.
-SAMPLE := sample or not (spark or services or cluster or places)
+# What `make test` runs: every test that needs neither Spark, services nor seconds of CPU, and of the others those marked `sample`.
+SAMPLE := sample or not (spark or services or cluster or places or slow)
+
+# One more than most hosts here have cores: services wait for most of their time.
+PROCESSES ?= 3
 
 test: host ## a sample of every promise on real Airflow and Spark: under ten minutes, environment included (TEST_ARGS="-x")
-	$(BIN)/pytest -n 2 --durations=10 -m "$(SAMPLE)" $(TEST_ARGS)
+	$(BIN)/pytest -n $(PROCESSES) --durations=10 -m "$(SAMPLE)" $(TEST_ARGS)
 
 # Where Java cannot store classes, the tests run without.
 prepared: host
 	@$(BIN)/airflow-abs server prepare || echo "the tests run without stored classes, and take longer"
 
 test-rest: prepared ## every test that `make test` leaves out
-	$(BIN)/pytest -n 2 --durations=20 -m "not ($(SAMPLE)) and not places" $(TEST_ARGS)
+	$(BIN)/pytest -n $(PROCESSES) --durations=20 -m "not ($(SAMPLE)) and not places" $(TEST_ARGS)
 
 test-all: test test-rest check test-kafka test-s3 ## everything that a release must pass: three quarters of an hour
 
@@ -167,13 +170,13 @@ lock: ## newest versions that pyproject.toml allows, into requirements.lock
 clean: ## remove the environment and what was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis htmlcov
 
-# The lock names every version, so nothing is resolved: the same environment on every day.
+# The lock names every version, so nothing is resolved: the same environment on every day. What is imported is compiled then.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {sys.version.split()[0]}; call make PYTHON=python3.11")'
 	@echo "making $(VENV) from requirements.lock (some minutes)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --no-deps -r requirements.lock
+	@$(BIN)/pip install --quiet --no-deps --no-compile -r requirements.lock
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/pip check
 	@touch $@

@@ -44,7 +44,16 @@ def test_importing_the_package_loads_neither_airflow_nor_spark(airflow_environme
     assert not loaded & (HEAVY | {"airflow", "fsspec", "upath"})
 
 
-@pytest.mark.parametrize("name", ["daily_revenue", "diamond", "iceberg_revenue", "pipelined", "taskflow_revenue"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("daily_revenue", marks=pytest.mark.sample),
+        "diamond",
+        "iceberg_revenue",
+        "pipelined",
+        "taskflow_revenue",
+    ],
+)
 def test_parsing_a_dag_loads_neither_pyspark_nor_grpc_nor_what_running_takes(
     airflow_environment: Any, name: str
 ) -> None:

@@ -20,7 +20,7 @@ ELSEWHERE = {
     "testing/corpus_bench": "proof",
 }
 """Folders that have no folder of tests with the same name: the one that tests them."""
-NEEDS = {"spark", "services", "cluster"}
+NEEDS = {"spark", "services", "cluster", "places", "slow"}
 _MARK = re.compile(r"pytest\.mark\.(\w+)")
 _FOLDERS = sorted(
     {path.parent.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*") if path.suffix in {".py", ".js"}}
@@ -28,7 +28,7 @@ _FOLDERS = sorted(
 
 
 def is_sampled(test_file: Path) -> bool:
-    """Whether `make test` runs a test of it: one that needs neither Spark nor services, or is marked `sample`."""
+    """Whether `make test` runs a test of it: one that needs neither Spark, services nor seconds, or a `sample`."""
     statements = ast.parse(test_file.read_text()).body
     of_all = marks(*(each for each in statements if isinstance(each, ast.Assign)))
     tests = [each for each in statements if getattr(each, "name", "").lower().startswith("test")]
@@ -57,4 +57,4 @@ def test_a_folder_is_tested_elsewhere_only_while_it_has_no_folder_of_its_own() -
 
 def test_the_makefile_selects_what_this_file_says() -> None:
     (line,) = re.findall(r"^SAMPLE := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert line == "sample or not (spark or services or cluster or places)"
+    assert line == "sample or not (spark or services or cluster or places or slow)"

@@ -15,7 +15,7 @@ import pytest
 from airflow_abs import __version__
 from tests.installed_wheel import ROOT, InstalledWheel
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sample]
 
 TRACKED_SUFFIXES = {".py", ".js", ".css", ".html", ".txt"}
 TYPED = Path("airflow_abs", "py.typed")

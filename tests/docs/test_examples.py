@@ -92,6 +92,7 @@ def as_dag(piece: str) -> str:
     return PIECE_OF_A_JOB.format(before=before, job='AdaptiveSparkJob("revenue")') + indent(piece, " " * 8)
 
 
+@pytest.mark.sample
 @pytest.mark.slow
 def test_the_dags_of_the_pages_can_be_written(tmp_path: Path) -> None:
     """Those of README and of "Write a job" declare the same job in two ways; two pages have pieces of one."""

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from airflow_abs.exchange.paths import JobFolder
 from tests.faults.store.roles import SUBPARTITIONS, rows_of
 
 FAULTS = 6
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_date_on_an_object_store_come_through_faults_with_one_whole_output(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.faults.store.suite", "--seed", "5", "--faults", str(FAULTS)]
     done = subprocess.run(

@@ -24,8 +24,6 @@ from tests.model.recovering import RecoveringScenario
 from tests.model.scenarios import FOLDER, LOCAL, OLD, SMALL, STORE, surroundings
 from tests.model.search import Found, search_all, search_at_random
 
-pytestmark = pytest.mark.slow
-
 SEED = 1
 STORE_SCHEDULES, LOCAL_SCHEDULES = 372, 90  # of each world: 5,000 in all
 
@@ -44,6 +42,7 @@ def tokens() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STORE)
 def test_no_schedule_loses_or_mixes_anything_on_an_object_store(name: str) -> None:
     with surroundings(STORE[name]):
@@ -52,6 +51,7 @@ def test_no_schedule_loses_or_mixes_anything_on_an_object_store(name: str) -> No
     assert found.schedules == STORE_SCHEDULES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOCAL)
 def test_no_schedule_loses_or_mixes_anything_in_a_local_folder(name: str) -> None:
     with surroundings(LOCAL[name]):

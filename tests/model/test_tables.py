@@ -17,13 +17,12 @@ from tests.model.scenarios import CLEARED, FOLDER, TABLES, surroundings
 from tests.model.search import Found, search_at_random
 from tests.model.tables import Commit, Format, TableScenario
 
-pytestmark = pytest.mark.slow
-
 SEED = 1
 SCHEDULES = 150  # of each world
 FORMATS: list[Format] = ["iceberg", "delta", "postgres"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*TABLES, *CLEARED])
 def test_no_schedule_loses_doubles_or_mixes_rows(name: str) -> None:
     scenario = (TABLES | CLEARED)[name]

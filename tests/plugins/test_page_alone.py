@@ -23,6 +23,7 @@ def reader() -> RunReader:
     return RunReader(Path)
 
 
+@pytest.mark.slow
 def test_a_thousand_subtasks_are_read_once_and_drawn(
     browser: Any, reader: RunReader, tmp_path: Path, screenshots: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

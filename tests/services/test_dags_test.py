@@ -82,7 +82,6 @@ def airflow(home: AirflowServices, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.sample
 def test_a_job_of_several_tables_whose_subtasks_would_leave_their_worker_succeeds(
     home: AirflowServices, tmp_path: Path
 ) -> None:

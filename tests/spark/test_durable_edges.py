@@ -154,7 +154,6 @@ def test_a_day_without_failures_writes_before_a_sink_s_readers_alone(
     assert (inner.parallelism, inner.rule) == (1, "single_subtask")
 
 
-@pytest.mark.sample
 def test_a_day_of_failures_writes_more_and_has_the_same_rows(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:

@@ -19,7 +19,6 @@ def test_stopping_where_nothing_runs_is_no_error(tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().out == f"embedded Spark: was not running (folder {tmp_path}/spark)\n"
 
 
-@pytest.mark.sample
 @pytest.mark.spark
 def test_a_running_server_is_shown_and_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from airflow_abs.spark.server.embedded import ensure_embedded_server

@@ -17,8 +17,6 @@ from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from tests.exchange.publish.commits import KilledError, leftovers, stage, visible
 
-pytestmark = pytest.mark.slow
-
 
 def steps_of(root: ExchangePath, target: ExchangePath, mode: CommitMode) -> list[str]:
     steps: list[str] = []

@@ -157,6 +157,7 @@ def test_a_small_file_is_one_request_and_what_others_wrote_meanwhile_is_seen(s3:
     assert s3.counts() == {"GET": 1}
 
 
+@pytest.mark.sample
 def test_the_airflow_side_of_a_run_works_on_s3(s3: S3Server, s3_root: UPath, folder: JobFolder, bucket: str) -> None:
     """Lists sources, writes decisions and manifests, measures what Spark would write, publishes a sink, cleans."""
     opened: list[str] = []

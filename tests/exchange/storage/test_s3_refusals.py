@@ -20,6 +20,7 @@ from tests.exchange.publish.commits import stage, visible
 from tests.s3_server import S3Server
 
 
+@pytest.mark.slow
 def test_a_storage_that_is_busy_for_a_moment_is_asked_again(s3: S3Server, s3_root: UPath) -> None:
     everything = ["LIST", "GET", "HEAD", "PUT", "COPY", "DELETE", "DELETE MANY"]
     s3.answer(503, "SlowDown", everything, times=1)

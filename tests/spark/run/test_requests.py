@@ -100,7 +100,7 @@ def look(run: RecordedRun, index: int) -> tuple[list[int], list[str]]:
         (8, 8, {"GET": 3, "LIST": 2 + 1}),  # plan, slice and inputs.json; the region twice before it reads, and after
         (64, 8, {"GET": 3, "LIST": 2 + 1}),
         (64, 64, {"GET": 3, "LIST": 2 + 1}),
-        (256, 256, {"GET": 3, "LIST": 2 + 1}),  # 512 files: one page
+        pytest.param(256, 256, {"GET": 3, "LIST": 2 + 1}, marks=pytest.mark.slow),  # 512 files: one page
     ],
 )
 def test_requests_of_a_subtask_do_not_grow_with_the_fan_out(

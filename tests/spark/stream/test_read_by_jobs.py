@@ -29,7 +29,7 @@ from tests.spark.stream.test_supervise import run
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
-pytestmark = [pytest.mark.spark, pytest.mark.sample]
+pytestmark = pytest.mark.spark
 
 
 def by_key(orders: Any) -> Any:
@@ -57,6 +57,7 @@ def test_a_job_reads_the_files_of_whole_batches(connect_server: ConnectEndpoint,
         assert describe_difference(found, expected) is None
 
 
+@pytest.mark.sample
 def test_a_stream_ends_in_a_table_with_every_row_once(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     place = Place(connect_server, tmp_path, by_key)
     out, table = tmp_path / "out", str(tmp_path / "table")

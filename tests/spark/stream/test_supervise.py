@@ -172,7 +172,6 @@ def test_a_query_that_is_killed_goes_on_from_its_checkpoint(connect_server: Conn
     assert place.published() == sorted(expected, key=repr)
 
 
-@pytest.mark.sample
 def test_a_query_that_fails_on_the_same_offsets_is_given_up_with_its_batch(
     connect_server: ConnectEndpoint, tmp_path: Path
 ) -> None:
