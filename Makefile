@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-kafka test-s3 check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -21,6 +21,8 @@ demo: $(READY) java ## a small day, a big one with a killed worker, and a mistak
 # What `make test` runs: every test that needs neither Spark, services nor seconds of CPU, and of the others those marked `sample`.
 SAMPLE := sample or not (spark or services or cluster or places or slow)
 
+REST := not ($(SAMPLE) or cluster or places)
+
 # One more than most hosts here have cores: services wait for most of their time.
 PROCESSES ?= 3
 
@@ -31,10 +33,13 @@ test: host ## a sample of every promise on real Airflow and Spark: under ten min
 prepared: host
 	@$(BIN)/airflow-abs server prepare || echo "the tests run without stored classes, and take longer"
 
-test-rest: prepared ## every test that `make test` leaves out
-	$(BIN)/pytest -n $(PROCESSES) --durations=20 -m "not ($(SAMPLE)) and not places" $(TEST_ARGS)
+test-rest: prepared ## every test that `make test` leaves out and that needs no cluster or place of its own
+	$(BIN)/pytest -n $(PROCESSES) --durations=20 -m "$(REST)" $(TEST_ARGS)
 
-test-all: test test-rest check test-kafka test-s3 ## everything that a release must pass: three quarters of an hour
+test-all: test test-rest check test-cluster test-kafka test-s3 ## everything that a release must pass: about an hour
+
+test-cluster: prepared ## the cluster of processes: two triggerers, Celery, PostgreSQL and Spark's workers, killed in turn
+	$(BIN)/pytest --durations=10 -m cluster $(TEST_ARGS)
 
 # A place is fetched into build/places once. Each line of its scenes is evidence.
 test-kafka: $(READY) java ## streams from a real Kafka broker: killed servers, other slots, a broker that is away for a minute (AIRFLOW_ABS_OUTAGE=120)
@@ -58,7 +63,7 @@ check: lint types imports ## lint, types and import layers
 coverage: prepared ## line coverage of all tests, and how much of it `make test` reaches (an hour)
 	@rm -rf build/coverage && mkdir -p build/coverage
 	-$(BIN)/coverage run --data-file=$(CURDIR)/build/coverage/sample -m pytest -n 2 -m "$(SAMPLE)"
-	-$(BIN)/coverage run --data-file=$(CURDIR)/build/coverage/rest -m pytest -n 2 -m "not ($(SAMPLE)) and not places"
+	-$(BIN)/coverage run --data-file=$(CURDIR)/build/coverage/rest -m pytest -n 2 -m "$(REST)"
 	@cd build/coverage && $(CURDIR)/$(BIN)/coverage combine -q --keep --data-file=.sample sample.* \
 		&& $(CURDIR)/$(BIN)/coverage combine -q --keep --data-file=.all sample.* rest.*
 	@sample=$$($(BIN)/coverage report --data-file=build/coverage/.sample --format=total --precision=2); \

@@ -1,7 +1,7 @@
 """Never green and wrong: random compositions, proved, and if accepted run in parts against the whole.
 
 The rows are distributed here, not by the exchange (which the corpus and `tests/spark` try): three subtasks,
-of which each runs the plan on its own rows in plain Spark. How many compositions: ``AIRFLOW_ABS_COMPOSITIONS`` (400;
+of which each runs the plan on its own rows in plain Spark. How many compositions: ``AIRFLOW_ABS_COMPOSITIONS`` (150;
 20,000 with ``make test-proof``).
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(6 * 3600)]  # nightly
 
-EXAMPLES = int(os.environ.get("AIRFLOW_ABS_COMPOSITIONS", "400"))
+EXAMPLES = int(os.environ.get("AIRFLOW_ABS_COMPOSITIONS", "150"))
 PARTS = 3
 NUMBERS = st.integers(0, 7)
 STEPS = [name for name in sorted(OPERATORS) for _ in range(1 if name in SELDOM else 5)]
