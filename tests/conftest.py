@@ -32,6 +32,7 @@ os.environ |= {
     "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE": f"file://{AIRFLOW_HOME}/exchange",
     "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "always",
     "AIRFLOW__ADAPTIVE_SPARK__SHARE_TASKS": "False",
+    "AIRFLOW__ADAPTIVE_SPARK__CHAINING": "False",
 }
 
 os.environ["JDK_JAVA_OPTIONS"] = java_options()

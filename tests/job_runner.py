@@ -32,6 +32,7 @@ OPTIONS = JobSettings(
     max_parallelism=32,
     durability="always",
     share_tasks=False,
+    chaining=False,
     hot_keys=False,
     slots=64,  # more than any fan-out here: no waves to fill, and inputs keep their Spark partitions
 )

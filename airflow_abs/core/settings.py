@@ -231,10 +231,18 @@ class JobOptions:
     share_tasks: bool = setting(
         "True",
         FLAG,
-        "With always: run steps that each need only one subtask in one task, one after the other. Every edge is still "
-        "written.",
+        "With always: run steps that each need only one subtask in one task, one after the other. Their edges are "
+        "still written.",
         *_OPTION,
         more="how-it-decides.md#one-task-for-several-steps",
+    )
+    chaining: bool = setting(
+        "True",
+        FLAG,
+        "With always: run a step that reads one other step row by row in the subtasks of that step, so that no row is "
+        "written in between.",
+        *_OPTION,
+        more="how-it-decides.md#chains",
     )
     durability_budget: float = setting(
         "0.15",
@@ -357,7 +365,8 @@ class JobSettings(JobOptions):
     durability: Durability = setting(
         "auto",
         DURABILITY,
-        "auto (write an edge where that pays, otherwise keep it inside Spark) or always (write every edge).",
+        "auto (write an edge where that pays, otherwise keep it inside Spark) or always (write every edge except in "
+        "chains).",
         *_ARGUMENT,
         more="how-it-decides.md#which-edges-are-written",
     )

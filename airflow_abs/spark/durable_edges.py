@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from airflow_abs.core.decide.sources import size_splits
+from airflow_abs.core.durability.chaining import Chains, chain_row_by_row
 from airflow_abs.core.durability.demands import DaysDemands, find_demands
 from airflow_abs.core.durability.failures import FailurePriors, estimate_mean_times
 from airflow_abs.core.durability.prediction import (
@@ -62,8 +63,8 @@ def join_where_it_pays(
     unrepeatable: Collection[str],
     history: JobHistory = NO_HISTORY,
 ) -> DaysGraph:
-    """Keep the edges inside Spark that it does not pay to write today; with `durability="always"` none, but let small
-    regions share a task.
+    """Keep the edges inside Spark that it does not pay to write today; with `durability="always"` those of chains
+    alone, and let small regions share a task.
 
     Args:
         graph: as declared.
@@ -92,15 +93,23 @@ def join_where_it_pays(
         bound = ((each, bind_options(options, slots, each)) for each in today.graph.regions if reads_ranges(each))
         return replace(today, readers={each.name: expect_readers(each, most, by) for each, by in bound})
 
-    if always and not options.share_tasks:
-        return with_readers(DaysGraph(graph))
-    predictions = predict_job(graph, sizes, history, slots=slots or 1)
     declared = find_declared_demands((program.declared for program in programs.values()), unrepeatable)
-    day = DaysDemands(predictions, options.target_bytes, options.min_parallelism, history)
     settings = _settings(graph, programs)
+    chains = Chains(JoinedGraph(graph, {}), ())
+    if always and options.chaining:
+        chains = chain_row_by_row(graph, declared, _kept(programs), settings)
+    if always and not options.share_tasks:
+        return with_readers(_days_graph(chains.joined, chains.edges, {}))
+    predictions = predict_job(graph, sizes, history, slots=slots or 1)
     if always:
-        shared = share_tasks(graph, declared, day, settings)
-        return with_readers(_days_graph(shared.joined, shared.edges, predictions))
+        chained = chains.joined.graph
+        predicted = predict_job(chained, sizes, history, slots=slots or 1)
+        day = DaysDemands(predicted, options.target_bytes, options.min_parallelism, history)
+        shared = share_tasks(chained, declared, day, settings)
+        homes = {name: shared.joined.into.get(home, home) for name, home in chains.joined.into.items()}
+        joined = JoinedGraph(shared.joined.graph, homes | dict(shared.joined.into))
+        return with_readers(_days_graph(joined, (*chains.edges, *shared.edges), predictions))
+    day = DaysDemands(predictions, options.target_bytes, options.min_parallelism, history)
     priors = FailurePriors(options.failures_per_run, options.failures_per_day)
     mean = estimate_mean_times(sum(each.seconds for each in predictions.values()), history, priors).seconds
     conditions = Conditions(
@@ -162,6 +171,12 @@ def _source_bytes(
             sizes[name] = sum(taken)
             are_known &= size_from != "default"
     return sizes, are_known
+
+
+def _kept(programs: Mapping[str, VertexProgram]) -> list[str]:
+    """Vertices that people look into, or that see their subtask."""
+    options = {name: program.options for name, program in programs.items()}
+    return [name for name, each in options.items() if each.edge_columns == "all" or each.per_subtask]
 
 
 def _settings(graph: JobGraph, programs: Mapping[str, VertexProgram]) -> dict[str, Hashable]:

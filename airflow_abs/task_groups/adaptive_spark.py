@@ -34,7 +34,7 @@ class AdaptiveSparkJob(TaskGroup):
             saves waves of subtasks.
         max_parallelism: maximum number of subtasks of every vertex without a bound of its own.
         durability: ``auto`` writes an edge on days when that pays and otherwise keeps it inside Spark;
-            ``always`` writes every edge.
+            ``always`` writes every edge except inside chains (see the setting `chaining`).
         restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
             `airflow_abs.restart_strategy`; by default after growing delays. `retries` of a vertex caps it.
         options: settings that few jobs need, such as ``JobOptions(slots=16)``.

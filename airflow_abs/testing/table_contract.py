@@ -214,9 +214,10 @@ def planned_tables(
     from airflow_abs.testing.job_run import JobRun
 
     made: dict[str, AdaptiveSparkOperator] = {}
+    options = JobOptions(share_tasks=False, chaining=False)
     with (
         DAG("contract") as dag,
-        AdaptiveSparkJob("job", exchange=str(folder), durability="always", options=JobOptions(share_tasks=False)),
+        AdaptiveSparkJob("job", exchange=str(folder), durability="always", options=options),
     ):
         for name, arguments in vertices.items():
             inputs = {each: made[each].rebalance() for each in arguments.get("inputs", ())}

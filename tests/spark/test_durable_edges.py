@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -48,6 +48,8 @@ EDGES = [
     JobEdge("counts", "shares", "counts", HASH, ("region",)),
 ]
 
+INFERRED = [replace(EDGES[0], partitioning=Partitioning.INFERRED), *EDGES[1:]]
+
 
 def only_valid(orders: Any) -> Any:
     return orders.where("amount % 7 <> 0")
@@ -88,7 +90,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plan(
-    server: ConnectEndpoint, lake: Path, root: Path, transforms: Mapping[str, Any] | None = None, **options: Any
+    server: ConnectEndpoint,
+    lake: Path,
+    root: Path,
+    edges: Sequence[JobEdge] = EDGES,
+    *,
+    transforms: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> JobRun:
     programs = [
         program_of("orders", None, {}, Files(str(lake / "orders"))),
@@ -100,11 +108,11 @@ def plan(
         program_of("shares", share, {}, sink=Files(str(root / "shares"))),
     ]
     programs = [replace(each, transform=(transforms or {}).get(each.name, each.transform)) for each in programs]
-    return plan_run(server, root / "exchange", VERTICES, EDGES, programs, max_parallelism=4, **options)
+    return plan_run(server, root / "exchange", VERTICES, edges, programs, max_parallelism=4, **options)
 
 
-def run(server: ConnectEndpoint, lake: Path, root: Path, **given: Any) -> JobRun:
-    job = plan(server, lake, root, **given)
+def run(server: ConnectEndpoint, lake: Path, root: Path, edges: Sequence[JobEdge] = EDGES, **given: Any) -> JobRun:
+    job = plan(server, lake, root, edges, **given)
     for region in job.plan.regions:
         asyncio.run(job.run_region(region.name))
     job.commit()
@@ -227,6 +235,23 @@ def test_a_large_day_of_always_has_a_task_for_every_step(
     assert (job.plan.regions, job.plan.fused) != ((), {})
     assert job.decisions["enriched"].parallelism > 1
     assert {"orders", "valid"}.isdisjoint(job.plan.fused)
+
+
+@pytest.mark.sample
+@pytest.mark.parametrize("share_tasks", [False, True])
+def test_a_step_that_reads_row_by_row_runs_in_the_subtasks_of_what_it_reads(
+    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path, share_tasks: bool
+) -> None:
+    options = {"chaining": True, "target_bytes": 1000, "share_tasks": share_tasks}
+    job = run(connect_server, lake, tmp_path, INFERRED, durability="always", **options)
+    check_rows(lake, tmp_path)
+    assert job.plan.fused["orders"] == "valid"
+    region = job.plan.region("valid")
+    assert (region.vertices, [step.result for step in region.steps][1:]) == (("orders", "valid"), [])
+    assert job.decisions["valid"].parallelism == 3  # the files of orders
+    (edge,) = (each for each in job.plan.edges if each.producer == "orders")
+    assert (edge.durable, edge.reason.partition(":")[0]) == (False, "chained")
+    assert not list(Path(str(job.folder.path)).rglob("orders.whole"))
 
 
 def fail_behind_three_steps(job: JobRun) -> JobRun:

@@ -5,7 +5,7 @@ They are FLIP-119's pipelined regions, found when the day's bytes are known inst
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_abs.core.errors import InvalidValueError
@@ -33,6 +33,27 @@ def join_regions(graph: JobGraph, inside: Collection[JobEdge], *, written: bool 
     Raises:
         InvalidValueError: joined like this, a region would wait for what waits for it; names some of them.
     """
+    how = "one subtask, one after the other, and each is written" if written else _ONE_OPERATION
+
+    def as_one_subtask(members: Region) -> Region:
+        reason = f"{', '.join(members.vertices)} run as {how}"
+        return replace(members, parallelism=None, subpartitions=1, single_subtask_reason=reason)
+
+    return _join(graph, inside, as_one_subtask, written=written)
+
+
+def chain_regions(graph: JobGraph, inside: Collection[JobEdge]) -> JoinedGraph:
+    """Let the consumer of each of these edges run in the subtasks of its producer, as Flink chains operators.
+
+    A chain keeps the name of its last region and has the subtasks that its first one would have. Each region of it but
+    the first reads from the one before it alone.
+    """
+    return _join(graph, inside, lambda members: members)
+
+
+def _join(
+    graph: JobGraph, inside: Collection[JobEdge], finish: Callable[[Region], Region], *, written: bool = False
+) -> JoinedGraph:
     homes = _find_homes(graph, inside)
     into = {name: home for name, home in homes.items() if name != home}
     if not into:
@@ -45,11 +66,12 @@ def join_regions(graph: JobGraph, inside: Collection[JobEdge], *, written: bool 
         else edge
         for edge in graph.edges
     )
-    how = "one subtask, one after the other, and each is written" if written else _ONE_OPERATION
     joined = JobGraph(graph.vertices, edges, ())
     taking = set(into.values())
     regions = [
-        _merge(joined, region.name, home_of, how) if region.name in taking else region
+        finish(_merge(joined, region.name, home_of, first=_first(graph, region.name, homes)))
+        if region.name in taking
+        else region
         for region in graph.regions
         if region.name not in into
     ]
@@ -106,17 +128,18 @@ def _as_inner(edge: JobEdge, written: bool) -> JobEdge:
     return replace(edge, pipelined=True, durable=True) if written else replace(edge, pipelined=True)
 
 
-def _merge(graph: JobGraph, name: str, home_of: Mapping[str, str], how: str) -> Region:
-    """One region of all vertices that are at home in `name`; its durable inputs need not be cut."""
+def _first(graph: JobGraph, home: str, homes: Mapping[str, str]) -> Region:
+    return next(region for region in graph.regions if homes[region.name] == home)
+
+
+def _merge(graph: JobGraph, name: str, home_of: Mapping[str, str], *, first: Region) -> Region:
+    """One region of all vertices that are at home in `name`, which runs in as many subtasks as `first`."""
     members = {vertex for vertex, home in home_of.items() if home == name}
     read = [edge for edge in graph.edges if edge.consumer in members]
-    vertices = tuple(vertex.name for vertex in graph.vertices if vertex.name in members)
-    return Region(
+    return replace(
+        first,
         name=name,
-        vertices=vertices,
+        vertices=tuple(vertex.name for vertex in graph.vertices if vertex.name in members),
         inputs=tuple(edge for edge in read if edge.producer not in members),
         inner=tuple(edge for edge in read if edge.producer in members),
-        parallelism=None,
-        subpartitions=1,
-        single_subtask_reason=f"{', '.join(vertices)} run as {how}",
     )

@@ -37,6 +37,7 @@ OPTIONS = JobSettings(
     max_parallelism=32,
     durability="always",
     share_tasks=False,
+    chaining=False,
     hot_keys=False,
     unsplittable="refuse",
     slots=2,  # one subtask shuffles inside, several are coalesced: both ways are tried

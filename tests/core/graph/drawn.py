@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
 
+_PARTITIONINGS = {">": Partitioning.HASH, "-": Partitioning.FORWARD, "~": Partitioning.RESCALE}
+
 
 def graph_of(edges: str, *, sinks: str = "", fixed: str = "", durable: str = "", inside: str = "") -> JobGraph:
-    """`"a>c b>c"`: vertices are letters; those that nobody feeds are sources; `-` instead of `>` is a forward edge.
+    """`"a>c b>c"`: vertices are letters; those that nobody feeds are sources; `-` instead of `>` is a forward edge,
+    `~` one that was inferred as rescale.
 
     `durable` and `inside` are edges, such as ``"ac bc"``, with `durable=True` and `durable=False`.
     """
@@ -25,9 +28,10 @@ def graph_of(edges: str, *, sinks: str = "", fixed: str = "", durable: str = "",
                 one,
                 other,
                 one,
-                Partitioning.FORWARD if how == "-" else Partitioning.HASH,
-                () if how == "-" else ("key",),
+                _PARTITIONINGS[how],
+                ("key",) if how == ">" else (),
                 durable=asked.get(one + other),
+                inferred=how == "~",
             )
             for one, how, other in pairs
         ],
