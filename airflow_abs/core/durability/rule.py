@@ -115,8 +115,8 @@ def decide_durability(
     """
     operations = _Operations(graph, predictions, conditions)
     cuts = list(operations.cut_too_large())
-    chosen = _choose(list(operations.cut_all()), conditions, operations.budget_seconds)
-    operations.restore([*cuts, *chosen])
+    paying, insured = _choose(list(operations.cut_all()), conditions, operations.budget_seconds)
+    operations.restore([*cuts, *paying], insured)
     return tuple(
         operations.decide(edge, graph.region_of(edge.producer).name)
         for edge in graph.edges
@@ -144,12 +144,14 @@ class _Cut:
         return self.saved / self.cost_seconds if self.cost_seconds else inf
 
 
-def _choose(cuts: Sequence[_Cut], conditions: Conditions, budget_seconds: float) -> Sequence[_Cut]:
-    """The cuts that pay, and those that the budget pays for: from the first on."""
+def _choose(
+    cuts: Sequence[_Cut], conditions: Conditions, budget_seconds: float
+) -> tuple[Sequence[_Cut], Sequence[_Cut]]:
+    """The cuts that pay, from the first on, and those after them that the budget pays for."""
     gains = [0.0, *accumulate(cut.saved / conditions.mean_seconds - cut.cost_seconds for cut in cuts)]
     paying = gains.index(max(gains))
-    insured = sum(cost <= budget_seconds for cost in accumulate(cut.cost_seconds for cut in cuts))
-    return cuts[: max(paying, insured)]
+    within = sum(cost <= budget_seconds for cost in accumulate(cut.cost_seconds for cut in cuts))
+    return cuts[:paying], cuts[paying:within]
 
 
 class _Operations:
@@ -174,6 +176,7 @@ class _Operations:
         self.apart = {name for name in self.names if any(self._why_not_into(name, of) for of in self.readers[name])}
         self.apart |= conditions.demands.keys()
         self.too_large: dict[str, str] = {}
+        self.insured: set[str] = set()
         self.regions = self._group(self.names, self.apart)
 
     def cut_too_large(self) -> Iterator[_Cut]:
@@ -203,9 +206,10 @@ class _Operations:
             best |= {name: found for name in cut.parts if (found := self._best_cut(name))}
             yield cut
 
-    def restore(self, cuts: Sequence[_Cut]) -> None:
-        """The operations with these cuts alone."""
-        self.regions = self._group(self.names, self.apart | {cut.name for cut in cuts})
+    def restore(self, cuts: Sequence[_Cut], insured: Sequence[_Cut]) -> None:
+        """The operations with these cuts alone; the last are for insurance."""
+        self.regions = self._group(self.names, self.apart | {cut.name for cut in (*cuts, *insured)})
+        self.insured = {name for cut in insured for name in cut.parts.keys() - {cut.into}}
 
     def decide(self, edge: JobEdge, region: str) -> EdgeDurability:
         """The answer for an edge that `region` writes."""
@@ -294,13 +298,14 @@ class _Operations:
         redone = self._seconds(self.regions[name])
         expected = self._expect(redone, self._seconds(self.regions[self._home(next(iter(self.readers[name])))]))
         cost = f"writing {self._written(name)} costs {_format_seconds(self.costs[name])}"
-        if expected <= self.costs[name] <= self.budget_seconds:
+        if name in self.insured:
             return (
                 f"{cost} of the {_format_seconds(self.budget_seconds)} that insurance may cost; a failure after it "
                 f"redoes up to {_format_seconds(redone)} less"
             )
+        together = "" if expected > self.costs[name] else " and pays together with the other edges"
         return (
-            f"{cost}; inside Spark a failure would redo up to {_format_seconds(redone)}, expected "
+            f"{cost}{together}; inside Spark a failure would redo up to {_format_seconds(redone)}, expected "
             f"{_format_seconds(expected)} a run"
         )
 
