@@ -251,10 +251,10 @@ def test_longer_work_writes_no_fewer_edges(data: st.DataObject) -> None:
 def test_what_is_written_for_insurance_costs_no_more_than_the_budget(data: st.DataObject) -> None:
     graph, predictions, conditions = draw_day(data)
     decided = decide_durability(graph, predictions, conditions)
-    insured = {each.edge.producer for each in decided if "that insurance may cost" in each.reason}
+    reasons = {graph.region_of(each.edge.producer).name: each.reason for each in decided}
     seconds = [
         conditions.costs.seconds(of.output_bytes, conditions.slots, (of.output_rows or 0) * of.results)
-        for of in (predictions[graph.region_of(name).name] for name in insured)
+        for of in (predictions[name] for name, why in reasons.items() if "that insurance may cost" in why)
     ]
     assert sum(seconds) <= conditions.budget * sum(each.seconds for each in predictions.values()) + 1e-6
 
