@@ -72,6 +72,18 @@ def test_behind_an_edge_that_is_written_nothing_is_skipped(airflow: AirflowServi
     assert totals(folder, dag_id) == TOTALS
 
 
+@pytest.mark.usefixtures("numbers")
+def test_a_chain_runs_in_the_tasks_of_its_last_region(airflow: AirflowServices, folder: Path) -> None:
+    once = ("success", 1)
+    airflow.api.wait_for_dag("chained", SECONDS)
+    run_id = airflow.api.trigger_run("chained", datetime(2026, 1, 1, tzinfo=UTC))
+    assert airflow.api.wait_for_run("chained", run_id, SECONDS) == "success"
+    ran = of("digits", once) | of("sums", once) | of("large", once, "commit") | {"plan": once, "release": once}
+    assert states(airflow, "chained", run_id) == of("numbers", ("skipped", 0)) | ran
+    assert read_xcom(airflow.api, "chained", run_id, "job.plan")["regions"] == ["digits", "large"]
+    assert totals(folder, "chained") == TOTALS
+
+
 def test_what_a_skipped_task_is_in_front_of_is_skipped_as_a_whole(airflow: AirflowServices, folder: Path) -> None:
     dag_id = "kept_inside_not_today"
     airflow.api.wait_for_dag(dag_id, SECONDS)
