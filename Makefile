@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-matrix test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -109,6 +109,9 @@ test-airflow-versions: $(READY) java ## the package on other releases of Airflow
 	@failed=; for release in $(AIRFLOW_RELEASES); do echo "Airflow $$release"; \
 		build/airflow-$$release/bin/python -m pytest -W default $(AIRFLOW_TESTS) $(TEST_ARGS) || failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+test-matrix: $(READY) java ## the two before, a release at a time, hours: what is green stays so until the commit changes; writes a table into docs/reference/compatibility.md (MATRIX=spark-4.3,airflow-3.1)
+	@$(BIN)/python -m testbed.matrix $(SPARK_RELEASES:%=spark-%) $(AIRFLOW_RELEASES:%=airflow-%)
 
 test-client: $(READY) java ## the same with pyspark-client alone, in build/client; only the server has the whole of Spark
 	$(BIN)/python -m testbed.environments

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from airflow.sdk.bases.skipmixin import SkipMixin
     from airflow.sdk.configuration import conf
     from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
-    from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException, AirflowSkipException
+    from airflow.sdk.exceptions import (
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowRescheduleException,
+        AirflowSkipException,
+    )
     from airflow.sdk.plugins_manager import integrate_macros_plugins
 
 __all__ = [
@@ -26,6 +31,7 @@ __all__ = [
     "TRIGGERS_TOLD_OF_MARKS",
     "Ability",
     "AirflowFailException",
+    "AirflowNotFoundException",
     "AirflowRescheduleException",
     "AirflowSkipException",
     "DagBag",
@@ -104,6 +110,7 @@ def _minor() -> tuple[int, int]:
 
 _PLACES = {
     "AirflowFailException": ("airflow.sdk.exceptions", "airflow.exceptions"),
+    "AirflowNotFoundException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowRescheduleException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowSkipException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "DagBag": ("airflow.dag_processing.dagbag", "airflow.models.dagbag"),

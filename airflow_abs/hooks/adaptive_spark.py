@@ -114,7 +114,8 @@ def stored_endpoint(conn_id: str) -> ConnectEndpoint:
         SparkOperationError, EmbeddedSparkError: the embedded server does not start.
     """
     from airflow.models.connection import Connection as StoredConnection
-    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    from airflow_abs.airflow_abilities import AirflowNotFoundException
 
     try:
         connection = StoredConnection.get_connection_from_secrets(conn_id)
