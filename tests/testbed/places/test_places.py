@@ -67,6 +67,6 @@ def test_everything_of_kafka_stays_on_loopback(tmp_path: Path, monkeypatch: pyte
 
 def test_the_targets_stay_out_of_make_test() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    assert "SAMPLE := sample or not (spark or services or cluster or places)" in makefile
+    assert "SAMPLE := sample or not (spark or services or cluster or places or slow)" in makefile
     for path in (ROOT / "tests" / "places").glob("test_*.py"):
         assert re.search(r"^pytestmark = \[pytest.mark.places, pytest.mark.spark", path.read_text(), re.MULTILINE), path
