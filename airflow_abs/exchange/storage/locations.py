@@ -103,7 +103,7 @@ def locate(path: ExchangePath) -> Location:
     """Take a path apart. A `Location` comes back as it is; nothing is read."""
     if isinstance(path, Location):
         return path
-    if isinstance(path, Path):
+    if isinstance(path, Path) and not hasattr(path, "fs"):  # a UPath of universal-pathlib below 0.3 is a Path, too
         return Location(_local_files(), os.path.abspath(path))  # noqa: PTH100  (no symlink is resolved here)
     return _locate_fsspec(path)  # type: ignore[arg-type]  # every other path we accept is a UPath
 

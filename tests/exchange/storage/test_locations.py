@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PosixPath
+from typing import Any
 
 import pytest
 from upath import UPath
@@ -17,6 +18,22 @@ def test_all_kinds_of_paths_are_taken_apart() -> None:
         UPath("file:///"),
     ]
     assert [str(locate(path)) for path in paths] == ["/a/b", "/a/b", "/a/b", "memory://a/b", "/"]
+
+
+class OldUPath(PosixPath):
+    """Stands for a UPath of universal-pathlib 0.2, which Airflow 3.1 has: a `Path`, whatever its protocol."""
+
+    @property
+    def fs(self) -> Any:
+        return UPath("memory://").fs
+
+    @property
+    def path(self) -> str:
+        return "/a/b"
+
+
+def test_a_upath_that_is_also_a_path_is_where_its_file_system_is() -> None:
+    assert str(locate(OldUPath("memory:/a/b"))) == "memory://a/b"
 
 
 def test_a_location_can_be_walked_like_a_path() -> None:
