@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -72,7 +73,21 @@ class StartServerOperator(ServerTask):
             self.log.info("%s does not answer yet; looking again in %g s", server.application, _AGAIN_SECONDS)
             raise AirflowRescheduleException(datetime.now(UTC) + timedelta(seconds=_AGAIN_SECONDS))
         self.log.info("Spark server %s is up at %s:%d", up.application, up.host, up.port)
+        self._tell_executors(cluster, up.application)
         return {"application": up.application, "address": f"{up.host}:{up.port}"}
+
+    def _tell_executors(self, cluster: ClusterManager, application: str) -> None:
+        """Once: a server without executors answers, but its queries wait for as long as that is so."""
+        from airflow_abs.spark.errors import ConnectServerUnreachableError
+
+        try:
+            found = cluster.executors(application)
+        except ConnectServerUnreachableError as error:
+            self.log.info("how many executors it has is not known: %s", error)
+            return
+        if found is not None:
+            level = logging.INFO if found.running else logging.WARNING
+            self.log.log(level, "Spark server %s: %s", application, found)
 
     def on_kill(self) -> None:
         """Ends spark-submit, and the driver once it is known."""

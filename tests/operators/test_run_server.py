@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import pytest
 from airflow.sdk.exceptions import AirflowRescheduleException
+from structlog.testing import capture_logs
 
 from airflow_abs import Ephemeral
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.server_record import RunServer, read_server
-from airflow_abs.hooks.clusters import ApplicationState, ServerStart
+from airflow_abs.hooks.clusters import ApplicationState, Executors, ServerStart
 from airflow_abs.operators import run_server
 from airflow_abs.operators.release import ReleaseOperator
 from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
@@ -29,6 +30,7 @@ class Cluster:
     announces: ClassVar[bool] = True
     reason: ClassVar[str] = ""
     dies: ClassVar[bool] = False
+    executors_are: ClassVar[Executors | Exception | None] = None
 
     def submit(self, start: ServerStart) -> str:
         driver = f"driver-{len(self.states)}"
@@ -49,6 +51,11 @@ class Cluster:
         assert self.keys[key] == application
         return ("localhost", 4711) if self.announces else None
 
+    def executors(self, application: str) -> Executors | None:
+        if isinstance(self.executors_are, Exception):
+            raise self.executors_are
+        return self.executors_are
+
     def kill(self, application: str) -> None:
         self.states[application] = "KILLED"
 
@@ -63,7 +70,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> type[Cluster]:
         monkeypatch.setattr(f"airflow_abs.hooks.{name}.open_cluster", {"cluster": Cluster()}.__getitem__)
     monkeypatch.setattr("airflow_abs.spark.connect.endpoint.probe_blocking", lambda endpoint: "4.2.0")
     monkeypatch.setattr(run_server, "_WORKER_SECONDS", 0.0)
-    for name, value in {"states": {}, "keys": {}, "announces": True, "reason": "", "dies": False}.items():
+    as_new = {"states": {}, "keys": {}, "announces": True, "reason": "", "dies": False, "executors_are": None}
+    for name, value in as_new.items():
         monkeypatch.setattr(Cluster, name, value)
     monkeypatch.setenv("AIRFLOW_CONN_RUN_SPARK", '{"conn_type": "spark_connect", "password": "secret"}')
     return Cluster
@@ -94,6 +102,28 @@ def test_one_that_does_not_answer_yet_keeps_no_worker_and_is_not_submitted_twice
         with pytest.raises(AirflowRescheduleException):
             task(StartServerOperator, tmp_path).execute(CONTEXT)
     assert cluster.states == {"driver-0": "RUNNING"}
+
+
+UNREADABLE = ConnectServerUnreachableError("403 Forbidden")
+
+
+@pytest.mark.parametrize(
+    ("executors", "level", "told"),
+    [
+        (Executors(2), "INFO", "Spark server driver-0: 2 executors run"),
+        (Executors(0, 2, "no room"), "WARNING", "Spark server driver-0: 0 executors run, 2 wait: no room"),
+        (None, "", ""),
+        (UNREADABLE, "INFO", "how many executors it has is not known: 403 Forbidden"),
+    ],
+)
+def test_executors_are_told_once_it_is_up(
+    tmp_path: Path, cluster: type[Cluster], executors: Executors | Exception | None, level: str, told: str
+) -> None:
+    cluster.executors_are = executors
+    with capture_logs() as logs:
+        task(StartServerOperator, tmp_path).execute(CONTEXT)
+    lines = [(each["log_level"].upper(), each["event"]) for each in logs if "executors" in each["event"]]
+    assert lines == ([(level, told)] if told else [])
 
 
 def test_one_that_does_not_answer_in_its_time_is_ended(tmp_path: Path, cluster: type[Cluster]) -> None:

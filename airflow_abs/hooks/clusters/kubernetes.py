@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, ServerStart
+from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, Executors, ServerStart
 from airflow_abs.hooks.clusters.submission import SparkSubmission
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import (
@@ -50,7 +51,7 @@ class Kubernetes:
         }
         arguments = ("--master", self.submission.master, "--class", SERVER_CLASS, NO_JAR)
         secret = {"metadata": {"name": name}, "type": "Opaque", "stringData": {_TOKEN_KEY: start.token}}
-        with self._asked(f"create the secret {namespace}/{name}"):
+        with self._asked(f"create the secret {namespace}/{name}", may_be_absent=False):
             api.create_namespaced_secret(namespace, secret)
         try:
             self.submission.run(start.name, Application(_SUBMIT_CLASS, NO_JAR, arguments), settings, None)
@@ -74,6 +75,19 @@ class Kubernetes:
     def address(self, application: str, folder: JobFolder, key: str) -> tuple[str, int] | None:
         pod = self._read_pod(application)
         return (str(pod.status.pod_ip), _PORT) if pod is not None and pod.status.pod_ip else None
+
+    def executors(self, application: str) -> Executors | None:
+        namespace, _, name = application.partition(":")
+        pods: list[Any] = []
+        with self._asked(f"list the pods of {namespace}"):
+            found = self._api.list_namespaced_pod(namespace, label_selector="spark-role=executor")
+            pods = [pod for pod in found.items if str(pod.metadata.name).startswith(f"{name}-exec-")]
+        running = [pod for pod in pods if pod.status.phase == "Running"]
+        waiting = [pod for pod in pods if pod.status.phase == "Pending"]
+        reason = next((reason for pod in waiting for reason in _reasons(pod)), "")
+        if not running and not waiting:
+            reason = "none has a pod; if the server asked for some, a quota or its account's rights forbid them"
+        return Executors(len(running), len(waiting), reason)
 
     def kill(self, application: str) -> None:
         namespace, _, name = application.partition(":")
@@ -114,8 +128,8 @@ class Kubernetes:
         return None
 
     @contextmanager
-    def _asked(self, what: str) -> Iterator[None]:
-        """A call of the API; what is not there (any more) is no error.
+    def _asked(self, what: str, *, may_be_absent: bool = True) -> Iterator[None]:
+        """A call of the API; what is not there (any more) is no error if it `may_be_absent`.
 
         Raises:
             ConnectServerUnreachableError: it was refused, or nobody answered.
@@ -124,12 +138,12 @@ class Kubernetes:
             yield
         except Exception as error:
             status = getattr(error, "status", None)
-            if status == _NOT_FOUND:
+            if status == _NOT_FOUND and may_be_absent:
                 return
-            said = getattr(error, "reason", None) or error
             raise ConnectServerUnreachableError(
-                f"Kubernetes does not let Airflow {what}: {status or type(error).__name__} {said}; check the "
-                f"Kubernetes connection {self._kubernetes_conn_id!r} and the rights of its account"
+                f"Kubernetes does not let Airflow {what}: {status or type(error).__name__} {_words(error)}; check the "
+                f"namespace of the connection {self.submission.conn_id!r}, the Kubernetes connection "
+                f"{self._kubernetes_conn_id!r} and the rights of its account"
             ) from error
 
     @property
@@ -161,6 +175,13 @@ def check_installed() -> None:
 
 def _name(key: str) -> str:
     return f"airflow-abs-{key}"
+
+
+def _words(error: Exception) -> str:
+    """What the API says, which names the account, or at least the reason."""
+    with suppress(ValueError, TypeError, KeyError):
+        return str(json.loads(getattr(error, "body", ""))["message"])
+    return str(getattr(error, "reason", None) or error)
 
 
 def _reasons(pod: Any) -> Iterator[str]:

@@ -42,6 +42,19 @@ class ApplicationState:
         return f"{self.word} ({self.reason})" if self.reason else self.word
 
 
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """How many of an application's executors run, how many it has asked for and not got, and why, if that is known."""
+
+    running: int
+    waiting: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        waiting = f", {self.waiting} wait" if self.waiting else ""
+        return f"{self.running} executors run{waiting}" + (f": {self.reason}" if self.reason else "")
+
+
 UNKNOWN = ApplicationState("UNKNOWN", is_active=False)
 
 
@@ -71,6 +84,9 @@ class ClusterManager(Protocol):
 
     def address(self, application: str, folder: JobFolder, key: str) -> tuple[str, int] | None:
         """Host and port on which the server listens; None if it does not say so yet."""
+
+    def executors(self, application: str) -> Executors | None:
+        """Its executors as the manager counts them; None where it does not say."""
 
     def kill(self, application: str) -> None:
         """Ask for its end, without waiting for it. One that has ended is fine."""

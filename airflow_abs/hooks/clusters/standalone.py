@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.server_record import prepare_start, read_announcement
-from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, ServerStart
+from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, Executors, ServerStart
 from airflow_abs.hooks.clusters.submission import SparkSubmission
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import (
@@ -54,6 +54,9 @@ class Standalone:
 
     def address(self, application: str, folder: JobFolder, key: str) -> tuple[str, int] | None:
         return read_announcement(folder, key)
+
+    def executors(self, application: str) -> Executors | None:
+        return None  # the master's REST server knows drivers alone
 
     def kill(self, application: str) -> None:
         self.submission.kill_driver(application)

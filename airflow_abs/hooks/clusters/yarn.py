@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.server_record import prepare_start, read_announcement
-from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, ServerStart
+from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, Executors, ServerStart
 from airflow_abs.hooks.clusters.submission import SparkSubmission
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import (
@@ -71,6 +71,15 @@ class Yarn:
 
     def address(self, application: str, folder: JobFolder, key: str) -> tuple[str, int] | None:
         return read_announcement(folder, key)
+
+    def executors(self, application: str) -> Executors | None:
+        about = (self._ask(f"/apps/{application}") or {}).get("app") or {}
+        asked = [each for each in about.get("resourceRequests") or () if each["resourceName"] == "*"]
+        waiting = sum(int(each["numContainers"]) for each in asked)
+        # One of the containers is the server's own.
+        running = max(0, int(about.get("runningContainers", 0)) - 1)
+        used = float(about.get("queueUsagePercentage") or 0)
+        return Executors(running, waiting, f"its queue {about['queue']!r} is full to {used:.0f} %" if waiting else "")
 
     def kill(self, application: str) -> None:
         self._ask(f"/apps/{application}/state", {"state": "KILLED"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +17,10 @@ from tests.hooks.clusters.conftest import Submitted
 
 
 class ApiError(Exception):
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, message: str = "") -> None:
         super().__init__(f"({status})")
         self.status, self.reason = status, reason
+        self.body = json.dumps({"message": message}) if message else None
 
 
 class Api:
@@ -31,7 +33,9 @@ class Api:
 
     def create_namespaced_secret(self, namespace: str, body: Any) -> None:
         if self.forbidden == "secrets":
-            raise ApiError(403, "Forbidden")
+            raise ApiError(403, "Forbidden", "User 'airflow' cannot create")
+        if self.forbidden == "everything":
+            raise ApiError(404, "Not Found", f'namespaces "{namespace}" not found')
         self.secrets[f"{namespace}:{body['metadata']['name']}"] = body
 
     def patch_namespaced_secret(self, name: str, namespace: str, body: Any) -> None:
@@ -48,14 +52,18 @@ class Api:
             raise ApiError(404, "Not Found")
         return self.pods[f"{namespace}:{name}"]
 
+    def list_namespaced_pod(self, namespace: str, label_selector: str) -> Any:
+        assert (namespace, label_selector) == ("spark", "spark-role=executor")
+        return SimpleNamespace(items=list(self.pods.values()))
+
     def delete_namespaced_pod(self, name: str, namespace: str) -> None:
         self.read_namespaced_pod(name, namespace)
         del self.pods[f"{namespace}:{name}"]
 
 
-def pod(phase: str, ip: str | None = None, conditions: Any = (), containers: Any = ()) -> Any:
+def pod(phase: str, ip: str | None = None, conditions: Any = (), containers: Any = (), name: str = "") -> Any:
     status = SimpleNamespace(phase=phase, pod_ip=ip, conditions=conditions, container_statuses=containers)
-    return SimpleNamespace(metadata=SimpleNamespace(uid="u1"), status=status)
+    return SimpleNamespace(metadata=SimpleNamespace(uid="u1", name=name), status=status)
 
 
 NAME = "spark:airflow-abs-ab12"
@@ -137,10 +145,35 @@ def test_what_kubernetes_refuses_is_told_with_the_connection_before_anything_is_
     with pytest.raises(ConnectServerUnreachableError) as caught:
         kubernetes.submit(start)
     assert str(caught.value) == (
-        "Kubernetes does not let Airflow create the secret spark/airflow-abs-ab12: 403 Forbidden; check the Kubernetes "
-        "connection 'kubernetes_default' and the rights of its account"
+        "Kubernetes does not let Airflow create the secret spark/airflow-abs-ab12: 403 User 'airflow' cannot create; "
+        "check the namespace of the connection 'cluster', the Kubernetes connection 'kubernetes_default' and the "
+        "rights of its account"
     )
     assert not hasattr(submitted, "settings")
+
+
+def test_a_namespace_that_is_not_there_is_told_before_anything_is_submitted(
+    kubernetes: Kubernetes, api: Api, start: ServerStart, submitted: Submitted
+) -> None:
+    api.forbidden = "everything"
+    with pytest.raises(ConnectServerUnreachableError, match='404 namespaces "spark" not found; check the namespace of'):
+        kubernetes.submit(start)
+    assert not hasattr(submitted, "settings")
+
+
+def test_executors_are_the_pods_of_this_server_and_say_why_they_wait(kubernetes: Kubernetes, api: Api) -> None:
+    assert str(kubernetes.executors(NAME)) == (
+        "0 executors run: none has a pod; if the server asked for some, a quota or its account's rights forbid them"
+    )
+    no_room = SimpleNamespace(type="PodScheduled", status="False", reason="Unschedulable", message="0/1 nodes")
+    api.pods = {
+        "1": pod("Pending", conditions=[no_room], name="airflow-abs-ab12-exec-1"),
+        "2": pod("Failed", name="airflow-abs-ab12-exec-2"),
+        "3": pod("Running", name="airflow-abs-cd34-exec-1"),
+    }
+    assert str(kubernetes.executors(NAME)) == "0 executors run, 1 wait: Unschedulable: 0/1 nodes"
+    api.pods["4"] = pod("Running", name="airflow-abs-ab12-exec-3")
+    assert str(kubernetes.executors(NAME)) == "1 executors run, 1 wait: Unschedulable: 0/1 nodes"
 
 
 def test_without_a_namespace_nothing_is_submitted(cluster_at: Any, api: Api, start: ServerStart) -> None:

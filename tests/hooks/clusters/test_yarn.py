@@ -109,6 +109,23 @@ def test_a_full_queue_is_told_in_the_managers_words(yarn: Yarn, manager: Resourc
     assert str(state) == "ACCEPTED ([Wed] Application is added to the scheduler and is not yet activated.)"
 
 
+def test_executors_are_its_containers_but_its_own_and_what_it_still_asks_for(
+    yarn: Yarn, manager: ResourceManager
+) -> None:
+    about: dict[str, Any] = {
+        "id": "application_1",
+        "queue": "etl",
+        "queueUsagePercentage": 99.6,
+        "runningContainers": 3,
+    }
+    manager.answers[f"{APPS}/application_1"] = {"app": about}
+    assert str(yarn.executors("application_1")) == "2 executors run"
+    hosts = [{"resourceName": name, "numContainers": 4} for name in ("*", "rack", "host")]
+    about |= {"runningContainers": 1, "resourceRequests": hosts}
+    assert str(yarn.executors("application_1")) == "0 executors run, 4 wait: its queue 'etl' is full to 100 %"
+    assert str(yarn.executors("application_2")) == "0 executors run"  # the manager has forgotten it
+
+
 @pytest.mark.parametrize("word", ["FINISHED", "FAILED", "KILLED"])
 def test_one_that_ended_is_not_active(yarn: Yarn, manager: ResourceManager, word: str) -> None:
     manager.answers[f"{APPS}/application_1"] = {"app": {"state": word, "diagnostics": ""}}
