@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
+from airflow_abs.spark.server import parent_death
 from airflow_abs.spark.server.application import TOKEN_VARIABLE, Application
 from airflow_abs.spark.server.embedded_state import write_private
 from airflow_abs.spark.server.whole_spark import spark_submit
@@ -108,8 +110,12 @@ class SparkSubmission(SparkSubmitHook):
             self._submit_sp.kill()
 
     def _get_spark_binary_path(self) -> list[str]:
-        """The provider takes for granted that the environment of this Python is on the PATH."""
-        return [shutil.which(self._connection["spark_binary"]) or str(spark_submit("Ephemeral"))]
+        """The provider takes for granted that the environment of this Python is on the PATH.
+
+        Bound to this task's life: one that outlived it would submit a server of which the next try knows nothing.
+        """
+        bound = [sys.executable, "-S", "-E", parent_death.__file__, str(os.getpid()), "0"]
+        return [*bound, shutil.which(self._connection["spark_binary"]) or str(spark_submit("Ephemeral"))]
 
 
 def _environment() -> dict[str, str]:

@@ -1,9 +1,9 @@
 """End with the parent process, however that ends: Linux sends a signal at its death.
 
 Also a program: `python parent_death.py <pid of the parent> <seconds> program arguments...` asks for SIGTERM, then
-becomes the program (same process id), which must lead a process group. What is left of that group so many seconds after
-the parent's death is killed: Airflow's scheduler now and then waits for ever for one of its workers when it gets one
-signal. It is run by path and imports nothing of the package, so that it costs no import of it.
+becomes the program (same process id), which must lead a process group unless the seconds are 0. What is left of that
+group so many seconds after the parent's death is killed: Airflow's scheduler now and then waits for ever for one of its
+workers when it gets one signal. It is run by path and imports nothing of the package, so that it costs no import of it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def end_with_parent(parent: int, number: signal.Signals) -> Callable[[], None]:
 
 def _become(parent: int, seconds: float, command: Sequence[str]) -> None:
     end_with_parent(parent, signal.SIGTERM)()
-    _start_watcher(parent, seconds)
+    if seconds:
+        _start_watcher(parent, seconds)
     os.execvpe(command[0], list(command), os.environ)  # noqa: S606 -- no shell is the point
 
 

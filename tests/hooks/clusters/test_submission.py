@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 from airflow_abs.hooks.clusters import open_cluster
 from airflow_abs.hooks.clusters.submission import SparkSubmission
 from airflow_abs.spark.server.application import Application
+from tests.waiting import wait_until
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, host: str, **extra: Any) -> SparkSubmission:
@@ -27,11 +31,31 @@ def test_a_connection_that_names_no_cluster_is_refused(monkeypatch: pytest.Monke
 def test_sparks_own_command_is_used_where_the_path_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hook = connect(monkeypatch, "spark://master:6066")
     monkeypatch.setenv("PATH", str(tmp_path))
-    (found,) = hook._get_spark_binary_path()
+    *_, found = hook._get_spark_binary_path()
     assert found.endswith("/pyspark/bin/spark-submit")
     assert os.access(found, os.X_OK)
     (tmp_path / "spark-submit").touch(mode=0o755)
-    assert hook._get_spark_binary_path() == [str(tmp_path / "spark-submit")]
+    assert hook._get_spark_binary_path()[-1] == str(tmp_path / "spark-submit")
+
+
+def test_spark_submit_ends_with_the_task_that_started_it(tmp_path: Path) -> None:
+    binary = tmp_path / "spark-submit"
+    binary.write_text("#!/bin/sh\necho $$ > $0.pid\nexec sleep 1000\n")
+    binary.chmod(0o755)
+    starts = (
+        "from airflow_abs.hooks.clusters.submission import SparkSubmission\n"
+        "from airflow_abs.spark.server.application import Application\n"
+        "SparkSubmission('cluster').run('run', Application('Main', 'a.jar'), {}, None)\n"
+    )
+    connection = json.dumps({"conn_type": "spark", "host": "spark://master:7077"})
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    environment = {**os.environ, "AIRFLOW_CONN_CLUSTER": connection, "PATH": path}
+    with subprocess.Popen([sys.executable, "-c", starts], env=environment) as task:
+        wait_until(lambda: binary.with_suffix(".pid").exists() and bool(binary.with_suffix(".pid").read_text()))
+        child = os.pidfd_open(int(binary.with_suffix(".pid").read_text()))
+        task.kill()
+        assert select.select([child], [], [], 60.0)[0], "it lives on"
+        os.close(child)
 
 
 def test_the_token_is_on_no_command_line_and_nothing_else_of_the_worker_leaves(
