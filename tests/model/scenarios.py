@@ -11,10 +11,19 @@ from tests.model.clearing import ClearingScenario
 from tests.model.local import LocalScenario, audited
 from tests.model.publishing import Publisher, Scenario, repeatable_tokens
 from tests.model.recovering import RecoveringScenario
+from tests.model.table_catalog import CatalogScenario, folders_in_memory
 from tests.model.table_sql import sessions_in_memory
 from tests.model.tables import Commit, Format, TableScenario
 
-Any_ = Scenario | CleaningScenario | ClearingScenario | LocalScenario | RecoveringScenario | TableScenario
+Any_ = (
+    CatalogScenario
+    | Scenario
+    | CleaningScenario
+    | ClearingScenario
+    | LocalScenario
+    | RecoveringScenario
+    | TableScenario
+)
 
 MEMORY = Path("/dev/shm")
 FOLDER = str(MEMORY) if MEMORY.is_dir() else None
@@ -119,6 +128,25 @@ TABLES: dict[str, Any_] = {
     if (not restores or of != "postgres") and (not expires or of == "iceberg") and (not renames or of == "postgres")
 }
 
+TABLES |= {
+    f"catalog, {mode}: two plans, another run, another installation{name}": CatalogScenario(
+        [
+            Commit("monday", mode=mode),
+            Commit("monday", plan=2, vertex="renamed", mode=mode),
+            Commit("monday", plan=2, vertex="renamed", mode=mode),
+            Commit("tuesday", mode=other),
+            Commit("monday", installation="other", mode=mode),
+        ],
+        strangers=2,
+        kills=kills,
+    )
+    for mode, other, name, kills in (
+        ("append", "append", "", 1),
+        ("append", "overwrite", " that overwrites", 0),
+        ("overwrite", "overwrite", "", 0),
+    )
+}
+
 CLEARED: dict[str, Any_] = {
     "any tasks are cleared and the source is changed": ClearingScenario(folder=FOLDER),
     "tasks are cleared four times": ClearingScenario(clears=4, folder=FOLDER),
@@ -140,4 +168,6 @@ def surroundings(scenario: Any_) -> AbstractContextManager[None]:
     """What has to hold while worlds of it are played."""
     if isinstance(scenario, TableScenario):
         return sessions_in_memory()
+    if isinstance(scenario, CatalogScenario):
+        return folders_in_memory()
     return audited(swaps=scenario.swaps) if isinstance(scenario, LocalScenario) else repeatable_tokens()

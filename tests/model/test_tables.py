@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 from unittest import mock
 
@@ -9,12 +10,14 @@ import pytest
 
 from airflow_abs.exchange.errors import CommitConflictError
 from airflow_abs.exchange.publish.publisher import Publisher
+from airflow_abs.tables.catalog.publish import CatalogPublication
 from airflow_abs.tables.delta.publish import VersionPublication
 from airflow_abs.tables.iceberg.publish import SnapshotHead
 from airflow_abs.tables.postgres.ledger import Ledger, LedgerEntry, _delete
 from tests.model.clearing import ClearingScenario
 from tests.model.scenarios import CLEARED, FOLDER, TABLES, surroundings
 from tests.model.search import Found, search_at_random
+from tests.model.table_catalog import CatalogScenario
 from tests.model.tables import Commit, Format, TableScenario
 
 SEED = 1
@@ -131,3 +134,55 @@ def test_it_finds_rows_of_two_versions_of_a_source() -> None:
     found = search(ClearingScenario(check=lambda records, region: None, folder=FOLDER))
     assert "published is a mixture of" in found.violation
     assert found.schedules <= 50
+
+
+MONDAY, TUESDAY = Commit("monday", mode="overwrite"), Commit("tuesday", mode="overwrite")
+
+
+@pytest.mark.parametrize(
+    ("defect", "scenario", "told"),
+    [
+        (
+            mock.patch.object(CommitConflictError, "restartable", True),
+            CatalogScenario([MONDAY], strangers=1),
+            "which came after it had begun",
+        ),
+        (
+            mock.patch.object(Publisher, "check_order"),
+            CatalogScenario([Commit("monday"), Commit("monday", plan=2)]),
+            "the table holds",
+        ),
+        (
+            mock.patch.object(CatalogPublication, "_check_left"),
+            CatalogScenario([MONDAY], strangers=1),
+            "overwrites stranger 0.parquet, which came after it had begun",
+        ),
+        (
+            mock.patch.object(CatalogPublication, "_check_alone"),
+            CatalogScenario([MONDAY, TUESDAY]),
+            "which came after it had begun",
+        ),
+        (
+            mock.patch.object(CatalogPublication, "_is_in_table", return_value=True),
+            CatalogScenario([Commit("monday"), TUESDAY]),
+            "has never been in the table",
+        ),
+        (
+            nullcontext(),
+            CatalogScenario([Commit("monday"), Commit("monday", plan=2, vertex="renamed")], name=by_vertex),
+            "the table holds 4 files of ('prod', 'monday')",
+        ),
+        (
+            nullcontext(),
+            CatalogScenario([Commit("monday"), Commit("monday", installation="other")], name=by_vertex),
+            "other monday, plan 1 #1 appends, and",
+        ),
+    ],
+    ids=["1", "5", "added at the very moment", "two that overwrite", "appended to where the table was", "14", "18"],
+)
+def test_it_finds_what_a_catalog_lets_through(defect: Any, scenario: CatalogScenario, told: str) -> None:
+    """Defects 1, 5, 14 and 18, and those that this search has found."""
+    with defect:
+        found = search(scenario)
+    assert told in found.violation
+    assert found.schedules <= 200

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from airflow_abs.tables.publishing.run_publication import RUN_PROPERTY, short_name
 
-BEGUN, REPLACING, DONE = "begun", "replacing", "done"
-"""States: it may have put files into the table; it may have others there besides, from before it was cleared; it is
-published."""
+BEGUN, REPLACING, PLACED, DONE = "begun", "replacing", "placed", "done"
+"""States: it may have put files into the table; it may have others there besides, from before it was cleared; its files
+have taken the place of others, which it has still to check; it is published."""
 
 _REMEMBERED = 500
 _HEXADECIMAL = re.compile(r"(\S+) (\d+) (\d+) ((?:[0-9a-f]{2})+)")

@@ -5,6 +5,10 @@
 The mark is a property of the table: the state, which rows of the run, and whose they are. So whoever tries again, or
 repeats it a day later, finds out how far it came. What is repeated in between changes nothing: files have the same
 names, and a location is set to where it is.
+
+Nothing locks others out between a look and a change. So what they could lose is looked at once more after the change,
+and whoever finds that others came between says so. Of two runs that overwrite at once, at least one does: each marks
+itself 'placed' after its change and before it looks whether it is still there, and looks for the other's mark after it.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,9 +25,9 @@ from airflow_abs.exchange.storage.locations import ExchangePath, Location, locat
 from airflow_abs.exchange.storage.uris import with_authority
 from airflow_abs.tables.catalog.description import TableDescription, describe, shown_columns
 from airflow_abs.tables.catalog.locations import locate_partitions
-from airflow_abs.tables.catalog.marks import BEGUN, DONE, REPLACING, Mark, forgettable, name_of, read_marks
+from airflow_abs.tables.catalog.marks import BEGUN, DONE, PLACED, REPLACING, Mark, forgettable, name_of, read_marks
 from airflow_abs.tables.catalog.partitions import Partition, as_written, folder_of, list_values
-from airflow_abs.tables.catalog.run_folder import HIDDEN, RunFile, RunFolder, name_files
+from airflow_abs.tables.catalog.run_folder import HIDDEN, RunFile, RunFolder, is_there, name_files
 from airflow_abs.tables.catalog.statements import (
     SparkCatalog,
     StatementError,
@@ -111,11 +116,15 @@ class CatalogPublication:
                 self._take_out()
             self._append(head, place, files)
             self._check_order()
+            if not self._is_in_table(files):
+                raise self._moved_elsewhere()
         else:
-            self._check_unseen(head, files)
+            before = self._check_unseen(head, files)
             self._overwrite(head, where, {file.values for file in files})
             if replacing:
                 self._take_out()
+            self._mark(PLACED)
+            self._check_alone(before, where, files)
         self._mark(DONE)
         self.on_step("done")
         self._forget(head, marks.keys() - {self._mark_in(DONE).key})
@@ -199,9 +208,9 @@ class CatalogPublication:
         locations |= {values: f"{root}/{folder_of(self._columns, values)}" for values in new}
         try:
             place.move(files, {values: self._open(location) for values, location in locations.items()})
-        except FileNotFoundError:  # a later plan has discarded them
+        except FileNotFoundError as error:  # a later plan has discarded them, or another try put them elsewhere
             self._check_order()
-            raise
+            raise self._moved_elsewhere() from error
         self.on_step("placed")
         if new:
             self._alter(f"ADD IF NOT EXISTS {' '.join(self._located(values, locations[values]) for values in new)}")
@@ -212,6 +221,7 @@ class CatalogPublication:
         if not self._columns:
             self._alter(f"SET LOCATION {string_literal(where)}")
             self.on_step("located")
+            self._check_left(head, where)
             return
         for values in sorted(written, key=str):
             folder = f"{where}/{folder_of(self._columns, values)}"
@@ -221,13 +231,15 @@ class CatalogPublication:
             else:
                 self._alter(f"ADD IF NOT EXISTS {self._located(values, folder)}")
             self.on_step("located")
+        self._check_left(head, where)
         others = sorted(head.locations.keys() - written, key=str)
         if self.target.mode == "overwrite" and others:
             clauses = (self._clause(head.locations[values].values) for values in others)
             self._alter(f"DROP IF EXISTS {', '.join(clauses)}")
             self.on_step("others dropped")
 
-    def _check_unseen(self, head: _Head, files: Sequence[RunFile]) -> None:
+    def _check_unseen(self, head: _Head, files: Sequence[RunFile]) -> _Head:
+        """The table as it is right before it is overwritten."""
         now = self._head(files)
         mine = {each for each in (*head.files, *now.files) if self._is_ours(each.path.rpartition("/")[2])}
         added = set(now.files) - set(head.files) - mine
@@ -237,6 +249,62 @@ class CatalogPublication:
                 f"{len(added)} files that would be lost unseen; nothing was published. Run commit again if they are to "
                 "be overwritten, and let only one run at a time overwrite it"
             )
+        return now
+
+    def _check_left(self, head: _Head, where: str) -> None:
+        """Files that others added between the last look and the change, to where the table's rows were until then."""
+        places = [place for place in head.locations.values() if not place.location.startswith(where)]
+        left = sorted(
+            file.path
+            for file in set(self._list(places)) - set(head.files)
+            if not self._is_ours(file.path.rpartition("/")[2])
+        )
+        if left:
+            raise CommitConflictError(
+                f"table {self.target.table}: others added {len(left)} files to it at the very moment when this run "
+                f"overwrote it. The table holds the run's rows now, and not those of {left[0]} (nothing is deleted). "
+                "Insert them once more if they are to stay, then run commit again; and let only one run at a time "
+                "write to it"
+            )
+
+    def _check_alone(self, before: _Head, where: str, files: Sequence[RunFile]) -> None:
+        """Whether what this run has put in the place of others is still there, and no other run did so meanwhile."""
+        now = describe(self._name, self.catalog, self._quoted)
+        other = next(
+            (
+                mark.identity
+                for key, mark in read_marks(now.table_properties).items()
+                if mark and mark.state in (PLACED, DONE) and not self.run.publisher.owns(mark.identity)
+                if before.marks.get(key) != mark
+            ),
+            "",
+        )
+        if other:
+            raise CommitConflictError(
+                f"table {self.target.table}: the run {other} published to it at the very moment when this run "
+                "overwrote it, and its rows may be hidden. Look which rows are to stay, clear the commit of the one "
+                "that is to publish last; and let only one run at a time write to it"
+            )
+        if not (self._columns or now.location.startswith(where)) or not self._is_in_table(files):
+            raise CommitConflictError(
+                f"table {self.target.table}: others changed where its files are at the very moment when this run "
+                "overwrote it, and it does not hold this run's rows. Run commit again if they are to be its rows; and "
+                "let only one run at a time write to it"
+            )
+
+    def _is_in_table(self, files: Sequence[RunFile]) -> bool:
+        """Whether the table shows all of them, wherever it looks by now."""
+        places = self._head(files).locations
+        return all(
+            file.values in places and is_there(self._open(places[file.values].location) / file.name, file.staged.bytes)
+            for file in files
+        )
+
+    def _moved_elsewhere(self) -> TargetBusyError:
+        return TargetBusyError(
+            f"table {self.target.table}: others changed where its files are while this run appended to it, and it does "
+            "not hold this run's rows. Run commit again when nobody overwrites it"
+        )
 
     def _check_order(self) -> None:
         """A later plan of this run may have looked for files of ours just before they were there."""
@@ -253,7 +321,7 @@ class CatalogPublication:
         for path in place.fs.find(place.path):
             name = path.rpartition("/")[2]
             if self._is_ours(name) and not name.startswith(f"{self._prefix}{self._digest}"):
-                place.fs.rm_file(path)
+                _remove(Location(place.fs, path))
         self.on_step("drafts discarded")
 
     def _take_out(self, of_today: bool = False) -> None:
@@ -264,8 +332,7 @@ class CatalogPublication:
         for file in self._list(places):
             name = file.path.rpartition("/")[2]
             if self._is_ours(name) and name.startswith(f"{self._prefix}{self._digest}") is of_today:
-                place = self._open(file.path)
-                place.fs.rm_file(place.path)
+                _remove(self._open(file.path))
         self.on_step("taken out")
 
     def _replaced(self, head: _Head) -> tuple[str, ...]:
@@ -361,3 +428,8 @@ class CatalogPublication:
         """Whether a file is of an earlier publication of this run."""
         known = (*self.run.publisher.identities, *self._identities)
         return name.startswith(tuple(map(prefix_of, known)))
+
+
+def _remove(file: Location) -> None:
+    with suppress(FileNotFoundError):  # by another try
+        file.fs.rm_file(file.path)

@@ -100,7 +100,7 @@ class RunFolder:
         with open_staged(file.staged) as source:
             check_required(target, file.staged, pq.ParquetFile(source))
             source.seek(0)
-            if _is_there(to, file.staged.bytes):
+            if is_there(to, file.staged.bytes):
                 return
             draft = to.parent / f"_{file.name}.{uuid.uuid4().hex}"
             with draft.fs.open(draft.path, "wb") as output:
@@ -113,7 +113,8 @@ def _make(folder: Location) -> None:
         make_folder(folder.local)
 
 
-def _is_there(file: Location, size: int) -> bool:
+def is_there(file: Location, size: int) -> bool:
+    """Whether a file of this size is there."""
     try:
         return bool(file.fs.size(file.path) == size)
     except FileNotFoundError:
@@ -121,12 +122,12 @@ def _is_there(file: Location, size: int) -> bool:
 
 
 def _move(source: Location, to: Location, size: int) -> None:
-    if _is_there(to, size):  # by an earlier try
+    if is_there(to, size):  # by an earlier try
         with suppress(FileNotFoundError):
             source.fs.rm_file(source.path)
         return
     try:
         source.fs.mv(source.path, to.path)
     except FileNotFoundError:
-        if not _is_there(to, size):  # by another try of the same run, which is under way
+        if not is_there(to, size):  # by another try of the same run, which is under way
             raise

@@ -152,6 +152,127 @@ def test_what_others_add_meanwhile_is_not_overwritten_unseen(tmp_path: Path, mod
     assert table.ids() == [(2, "a")]
 
 
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_what_others_add_at_the_very_moment_is_told_and_still_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, partitioned: bool
+) -> None:
+    """Between the last look and the change nothing locks them out."""
+    if mode == "append" or (mode == "overwrite_partitions" and not partitioned):
+        return
+    day = "a" if partitioned else None
+    table = MemoryMetastore(tmp_path / "t", ["day"] if partitioned else [])
+    table.add(1, to=day)
+    staged = [stage(tmp_path / "s", 2, to=day)]
+    target = target_of(table, mode)
+    real = MemoryMetastore.run
+
+    def run(self: MemoryMetastore, statement: str) -> None:
+        if "SET LOCATION" in statement:
+            self.add(9, to=day)
+        real(self, statement)
+
+    with monkeypatch.context() as patch, pytest.raises(CommitConflictError) as told:
+        patch.setattr(MemoryMetastore, "run", run)
+        publish(table, target, staged, "monday")
+    added = f"file:{tmp_path}/t/day=a/other-1.parquet" if partitioned else f"file:{tmp_path}/t/other-2.parquet"
+    assert str(told.value).startswith(
+        "table spark_catalog.d.h: others added 1 files to it at the very moment when this run overwrote it. The table "
+        f"holds the run's rows now, and not those of {added} (nothing is deleted)."
+    )
+    assert Path(added.removeprefix("file:")).exists()
+    table.add(9, to=day)
+    assert publish(table, target, staged, "monday")["changed"] is True
+    assert table.ids() == [(2, day), (9, day)]
+
+
+def test_partitions_that_others_add_to_at_the_very_moment_are_not_dropped(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t", ["day"])
+    table.add(1, to="a")
+    table.add(2, to="b")
+
+    def add(step: str) -> None:
+        if step == "located":
+            table.add(9, to="b")
+
+    with pytest.raises(CommitConflictError, match="others added 1 files to it at the very moment"):
+        publish(table, target_of(table, "overwrite"), [stage(tmp_path, 3, to="a")], "monday", on_step=add)
+    assert table.ids() == [(2, "b"), (3, "a"), (9, "b")]
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_rows_that_are_appended_to_where_the_table_was_are_not_called_published(
+    tmp_path: Path, partitioned: bool
+) -> None:
+    day = "a" if partitioned else None
+    table = MemoryMetastore(tmp_path / "t", ["day"] if partitioned else [])
+    table.add(1, to=day)
+    target, staged = target_of(table), [stage(tmp_path / "s", 2, to=day)]
+
+    def overwrite(step: str) -> None:
+        if step == "copied":
+            publish(table, target_of(table, "overwrite"), [stage(tmp_path / "o", 3, to=day)], "tuesday")
+
+    with pytest.raises(TargetBusyError, match="others changed where its files are while this run appended to it"):
+        publish(table, target, staged, "monday", on_step=overwrite)
+    assert table.ids() == [(3, day)]
+    assert publish(table, target, staged, "monday")["changed"] is True
+    assert table.ids() == [(2, day), (3, day)]
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_of_two_runs_that_overwrite_at_once_one_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: bool
+) -> None:
+    """Monday has looked for the last time when Tuesday changes the table: Tuesday ends before Monday changes it, or
+    `later`."""
+    table = MemoryMetastore(tmp_path / "t")
+    table.add(1)
+    target, real, told = target_of(table, "overwrite"), MemoryMetastore.run, []
+
+    def run(self: MemoryMetastore, statement: str) -> None:
+        if "SET LOCATION" not in statement:
+            return real(self, statement)
+        monkeypatch.setattr(MemoryMetastore, "run", real)
+        try:
+            publish(table, target, [stage(tmp_path, 3)], "tuesday", on_step=lambda step: at(step, statement))
+        except CommitConflictError as error:
+            told.append(str(error))
+        return None if later else real(self, statement)
+
+    def at(step: str, statement: str) -> None:
+        if later and step == "located":
+            real(table, statement)
+
+    monkeypatch.setattr(MemoryMetastore, "run", run)
+    try:
+        publish(table, target, [stage(tmp_path, 2)], "monday")
+    except CommitConflictError as error:
+        told.append(str(error))
+    words = "it does not hold this run's rows" if later else "the run dag/tuesday/job/t published to it at the very"
+    assert words in "".join(told)
+    assert table.ids() == [(2, None)]
+
+
+def test_an_overwrite_whose_change_the_catalog_forgets_is_not_called_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who sets a property of a table writes all of it, with the location as it was a moment before."""
+    table = MemoryMetastore(tmp_path / "t")
+    table.add(1)
+    before = table.location
+
+    def alter(step: str) -> None:
+        if step == "located":
+            table.location = before
+
+    with pytest.raises(
+        CommitConflictError, match="others changed where its files are at the very moment when this run"
+    ):
+        publish(table, target_of(table, "overwrite"), [stage(tmp_path, 2)], "monday", on_step=alter)
+    assert table.ids() == [(1, None)]
+
+
 def test_a_table_remembers_so_many_runs_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_abs.tables.catalog.marks._REMEMBERED", 2)
     table = MemoryMetastore(tmp_path / "t")
