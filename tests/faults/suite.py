@@ -1,6 +1,8 @@
 """`make test-faults`: a real Airflow and a real Spark run a pipeline while seeded faults hit them; then the report.
 
-python -m tests.faults.suite --seed 1 --faults 100 --json build/faults.json --report docs/faults.md
+The pipeline appends to an Iceberg, a Delta and a PostgreSQL table as well, and so do others at all times.
+
+python -m tests.faults.suite --seed 1 --faults 100 --json build/faults.json
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from airflow_abs.exchange.records.recovery_claim import list_claims
 from tests.airflow_settings import FOR_TESTS
 from tests.faults.injection import DEFAULT_PACE, Fault, Injector, Pace
 from tests.faults.pipeline import answer, make_lake
+from tests.faults.strangers import Tables, open_tables
 from tests.spark_events import started_operations
 
 ROWS = 60_000
@@ -61,7 +64,8 @@ class FaultRun:
 
 @dataclass(slots=True)
 class Report:
-    """All runs. `quiet_seconds` is a run without faults; `twice` are operations that one server started twice."""
+    """All runs. `quiet_seconds` is a run without faults; `twice` are operations that one server started twice;
+    `foreign` are rows that others appended to each table meanwhile."""
 
     seed: int
     per_run: int
@@ -69,6 +73,7 @@ class Report:
     runs: list[FaultRun]
     operations: int
     twice: int
+    foreign: dict[str, int] = field(default_factory=dict)
 
     def to_markdown(self) -> str:
         faults = Counter(fault.kind for run in self.runs for fault in run.faults)
@@ -77,12 +82,14 @@ class Report:
         average = sum(run.seconds for run in self.runs) / max(1, len(self.runs))
         slowest = max((run.seconds for run in self.runs), default=0.0)
         rows = "\n".join(f"| {kind} | {count} |" for kind, count in sorted(faults.items()))
+        foreign = ", ".join(f"{kind} {count}" for kind, count in self.foreign.items())
         wrong = [run.seed for run in self.runs if not run.right]
         return "\n".join(
             [
                 f"| fault (seed {self.seed}) | times |", "|---|---|", rows, f"| **all** | **{faults.total()}** |", "",
                 f"* runs: {len(self.runs)}, with the oracle's output: {sum(run.right for run in self.runs)}"
                 + (f" (not: seeds {wrong})" if wrong else ""),
+                *([f"* rows that others appended to the tables meanwhile: {foreign}"] if foreign else []),
                 f"* tries of subtasks beyond the first: {sum(run.tries for run in self.runs)}",
                 f"* operations that Spark started: {self.operations}; started twice on one server: {self.twice}",
                 f"* bytes of damaged files: {lost}; recomputed: {again}",
@@ -93,7 +100,7 @@ class Report:
 
 
 @contextlib.contextmanager
-def faulty_airflow(folder: Path, *, executors: int = 0) -> Iterator[AirflowServices]:
+def faulty_airflow(folder: Path, *, executors: int = 0, tables: Tables | None = None) -> Iterator[AirflowServices]:
     """A real Airflow with the fault DAGs; `folder` gets lake, mart, Spark's events, and a small exchange if it may.
 
     With `executors`, Spark's tasks run in so many processes of their own, else in the server.
@@ -118,6 +125,7 @@ def faulty_airflow(folder: Path, *, executors: int = 0) -> Iterator[AirflowServi
         "AIRFLOW_ABS_FAULTS_MART": str(folder / "mart"),
         "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE": f"file://{exchange}",
         "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(spark),
+        **(tables.environment if tables else {}),
     }
     with (
         _small_file_system(exchange),
@@ -134,24 +142,33 @@ def run_suite(
     airflow: AirflowServices,
     kinds: Sequence[str] = (),
     pace: Pace = DEFAULT_PACE,
+    tables: Tables | None = None,
 ) -> Report:
     """Run the pipeline again and again until `count` faults have hit it; a wrong output or Ctrl-C ends it.
 
-    With `kinds`, only these faults.
+    With `kinds`, only these faults; with `tables`, each run is to be in those, too, and whatever others write there.
     """
-    quiet = _run(airflow, folder, seed, 0).seconds if pace.quiet_seconds is None else pace.quiet_seconds
+    quiet = _run(airflow, folder, seed, 0, tables=tables).seconds if pace.quiet_seconds is None else pace.quiet_seconds
     runs: list[FaultRun] = []
     with contextlib.suppress(KeyboardInterrupt):
         while (left := count - sum(len(run.faults) for run in runs)) > 0 and all(run.right for run in runs):
             number = seed * 1000 + len(runs) + 1
             every = quiet / pace.per_run
-            runs.append(_run(airflow, folder, number, min(pace.per_run, left), every=every, only=kinds))
+            faults = min(pace.per_run, left)
+            runs.append(_run(airflow, folder, number, faults, every=every, only=kinds, tables=tables))
     started = started_operations(folder / "events")
     return Report(seed, pace.per_run, quiet, runs, len(started), sum(times > 1 for times in started.values()))
 
 
 def _run(
-    airflow: AirflowServices, folder: Path, seed: int, faults: int, *, every: float = 1.0, only: Sequence[str] = ()
+    airflow: AirflowServices,
+    folder: Path,
+    seed: int,
+    faults: int,
+    *,
+    every: float = 1.0,
+    only: Sequence[str] = (),
+    tables: Tables | None = None,
 ) -> FaultRun:
     """One run, hit by this many faults (of the kinds `only`, if any are named) after each 0.3 to 1 times `every`."""
     chance = random.Random(seed)  # noqa: S311
@@ -180,7 +197,11 @@ def _run(
     states = airflow.api.task_instances("faults", run_id)
     run.tries = sum(each.try_number - 1 for each in states if each.task_id.endswith(".run"))
     run.recomputed_bytes = _recomputed(job)
-    run.right = run.state == "success" and read_output(folder, run_id) == answer(folder / "lake")
+    expected = answer(folder / "lake")
+    run.right = run.state == "success" and read_output(folder, run_id) == expected
+    for problem in tables.find_wrong(run_id, expected) if tables and run.right else ():
+        run.right = False
+        _say(problem)
     _say(f"run {seed}: {run.state} after {run.seconds:.0f} s, {len(run.faults)} faults, output right: {run.right}")
     return run
 
@@ -259,6 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--days", type=int, default=0, help="instead: so many daily runs without faults, one by one")
     parser.add_argument("--executors", type=int, default=2, help="processes that run Spark's tasks; 0: the server does")
     parser.add_argument("--only", action="append", default=[], help="a kind of fault; may be given several times")
+    parser.add_argument("--no-tables", action="store_true", help="publish to files alone, and nobody else writes")
     parser.add_argument("--per-run", type=int, default=DEFAULT_PACE.per_run, help="faults in one run of the pipeline")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--folder", type=Path, help="keep everything here (default: a temporary folder)")
@@ -267,13 +289,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="airflow-abs-faults-") as temporary:
         folder = (options.folder or Path(temporary)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        with faulty_airflow(folder, executors=options.executors) as airflow:
+        with contextlib.ExitStack() as opened:
+            with_tables = not (options.no_tables or options.mark or options.days)
+            tables = opened.enter_context(open_tables(folder / "tables")) if with_tables else None
+            airflow = opened.enter_context(faulty_airflow(folder, executors=options.executors, tables=tables))
             if options.mark:
                 quiet, marked = run_mark(options.seed, folder, airflow)
                 return 0 if marked.right and marked.seconds <= 2 * quiet else 1
             if options.days:
                 return 0 if run_days(options.days, folder, airflow) else 1
-            report = run_suite(options.seed, options.faults, folder, airflow, options.only, Pace(options.per_run))
+            pace = Pace(options.per_run)
+            with tables.strangers() if tables else contextlib.nullcontext():
+                report = run_suite(options.seed, options.faults, folder, airflow, options.only, pace, tables)
+            report.foreign = {kind: len(numbers) for kind, numbers in tables.foreign.items()} if tables else {}
     print(report.to_markdown())
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

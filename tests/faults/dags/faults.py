@@ -1,4 +1,7 @@
-"""Four regions whose subtasks take some seconds each, so that there is something to kill; and four that fail once."""
+"""Four regions whose subtasks take some seconds each, so that there is something to kill; and four that fail once.
+
+The last of the four may append its rows to tables, too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,16 @@ from typing import TYPE_CHECKING
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions, VertexOptions
+from airflow_abs import (
+    AdaptiveSparkJob,
+    AdaptiveSparkOperator,
+    DeltaTable,
+    Files,
+    IcebergTable,
+    JobOptions,
+    PostgresTable,
+    VertexOptions,
+)
 from airflow_abs.restart_strategy import ExponentialDelayRestart
 
 if TYPE_CHECKING:
@@ -16,6 +28,12 @@ if TYPE_CHECKING:
 
 LAKE = os.environ.get("AIRFLOW_ABS_FAULTS_LAKE", "/tmp/faults/lake")
 MART = os.environ.get("AIRFLOW_ABS_FAULTS_MART", "/tmp/faults/mart")
+PLACE = os.environ.get("AIRFLOW_ABS_FAULTS_TABLES", "")
+TABLES = {
+    "iceberg": IcebergTable("lake.db.totals"),
+    "delta": DeltaTable(f"{PLACE}/delta"),
+    "postgres": PostgresTable("warehouse", "public.totals"),
+}
 
 
 def read_slowly(orders: DataFrame) -> DataFrame:
@@ -31,6 +49,14 @@ def total_by_region(enriched: DataFrame) -> DataFrame:
     from pyspark.sql import functions as sf
 
     return enriched.groupBy("region").agg(sf.sum("amount").alias("revenue"), sf.count("*").alias("orders"))
+
+
+def name_run(totals: DataFrame, run: str) -> DataFrame:
+    from pyspark.sql import functions as sf
+
+    return totals.select("region", sf.col("revenue").cast("decimal(22,2)").alias("revenue"), "orders").withColumn(
+        "run", sf.lit(run)
+    )
 
 
 with DAG(
@@ -55,12 +81,20 @@ with DAG(
             transform=enrich,
             options=VertexOptions(parallelism=3),
         )
-        AdaptiveSparkOperator(
+        totals = AdaptiveSparkOperator(
             task_id="by_region",
             inputs={"enriched": enriched.hash("region")},
             transform=total_by_region,
             sink=Files(f"{MART}/run={{{{ run_id }}}}"),
         )
+        for name, table in TABLES.items() if PLACE else ():
+            AdaptiveSparkOperator(
+                task_id=name,
+                inputs={"totals": totals.forward()},
+                transform=name_run,
+                transform_kwargs={"run": "{{ run_id }}"},
+                sink=table,
+            )
 
 
 def join(orders: DataFrame, customers: DataFrame) -> DataFrame:
