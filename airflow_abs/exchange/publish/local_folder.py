@@ -4,7 +4,8 @@ The new folder is built beside the table, out of sight, from hard links (copies 
 with `renameat2(RENAME_EXCHANGE)`. Where that is not supported (not Linux, some network file systems) two renames do it:
 readers between them find no target for an instant, and if we die there, the next publisher puts the old folder back.
 
-Not guaranteed: what a writer other than airflow_abs adds to the target while we build is lost with the old folder; a
+What others add to the target while we build is taken over from the old folder. Not guaranteed: what they write there
+after that, having opened it before, is lost with it, and so is what they added if we die between swap and look; a
 reader that listed the old folder and opens its files by path after the swap gets "not found" (never another run's rows:
 names are unique); one that walks through the folders of table partitions may miss a partition that is new. After a
 power cut, data pages that Spark had not yet synced may be missing.
@@ -64,13 +65,15 @@ class LocalCommit:
             self._on_step("locked")
             self._recover()
             self._on_step("recovered")
-            plan = self._plan(staged, mode)
+            existing = _files_below(self._target)
+            plan = self._plan(staged, mode, existing)
             if mode == "overwrite" and not replace_foreign:
                 refuse_foreign(str(self._target), plan.foreign)
             if plan.changes:
-                self._build(plan)
+                self._build(plan, existing)
                 self._swap()
                 self._on_step("swapped")
+                self._take_over(existing)
                 self._clean()
                 self._on_step("cleaned")
             return plan
@@ -86,22 +89,22 @@ class LocalCommit:
             if folder.exists():
                 shutil.rmtree(folder)
 
-    def _plan(self, staged: list[StagedFile], mode: CommitMode) -> PublicationPlan:
+    def _plan(self, staged: list[StagedFile], mode: CommitMode, existing: list[str]) -> PublicationPlan:
         record = self._target / RECORD_NAME
         return plan_publication(
             staged,
             mode=mode,
             publisher=self._publisher,
             record=CommitRecord.from_json(read_json(record), where=str(record)) if record.exists() else CommitRecord(),
-            existing=_files_below(self._target),
+            existing=existing,
             target=str(self._target),
             published=lambda name: self._target / name,
         )
 
-    def _build(self, plan: PublicationPlan) -> None:
+    def _build(self, plan: PublicationPlan, existing: list[str]) -> None:
         self._new.mkdir()
         put = {name for _, name in plan.put}
-        kept = set(_files_below(self._target)) - plan.drop - put - OWN_NAMES if plan.keeps_others else set()
+        kept = set(existing) - plan.drop - put - OWN_NAMES if plan.keeps_others else set()
         for name in sorted(kept):
             _place(self._target / name, self._new / name)
         self._on_step("kept files placed")
@@ -125,6 +128,13 @@ class LocalCommit:
             self._on_step("moved aside")
             self._new.rename(self._target)
         sync_folder(str(self._target.parent))
+
+    def _take_over(self, existing: list[str]) -> None:
+        """What others have added to the old folder since it was listed: it counts as added to the new one."""
+        old = self._old if self._old.exists() else self._new
+        for name in sorted(set(_files_below(old)) - set(existing)):
+            if not any(part.startswith(("_", ".")) for part in Path(name).parts):
+                _place(old / name, self._target / name)
 
     @contextlib.contextmanager
     def _named_errors(self) -> Iterator[None]:

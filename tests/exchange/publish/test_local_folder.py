@@ -13,6 +13,7 @@ from airflow_abs.exchange.errors import CommitError, TargetExistsError
 from airflow_abs.exchange.publish.local_folder import LocalCommit, exchange, work_folder
 from airflow_abs.exchange.publish.publication import publish
 from airflow_abs.exchange.publish.publisher import Publisher
+from airflow_abs.exchange.publish.record import CommitMode
 from airflow_abs.exchange.storage.whole_files import write_atomic
 from tests.exchange.publish.commits import stage, visible
 
@@ -158,3 +159,23 @@ def test_where_folders_cannot_be_swapped_two_renames_do_it(
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())  # a C library without the call
     publish(target, stage(tmp_path, ["c"]), mode="overwrite", publisher=Publisher("c"))
     assert visible(target) == ["c"]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("swaps", [True, False])
+def test_what_others_add_while_the_new_folder_is_built_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: CommitMode, swaps: bool
+) -> None:
+    if not swaps:
+        monkeypatch.setattr("airflow_abs.exchange.publish.local_folder.exchange", lambda *_: False)
+    target = tmp_path / "t"
+    publish(target, stage(tmp_path, ["a"]), mode=mode, publisher=Publisher("monday"))
+
+    def add(step: str) -> None:
+        if step == "built":
+            for name in ("ds=1/theirs.parquet", "_temporary/half.parquet"):
+                write_atomic(target / name, b"theirs")
+
+    LocalCommit(target, Publisher("tuesday"), add).publish(stage(tmp_path, ["b"]), mode)
+    assert visible(target) == ["a", "b", "theirs"][mode == "overwrite" :]
+    assert not (target / "_temporary").exists()
