@@ -67,8 +67,29 @@ def inline(relation: Relation, plans: Mapping[str, Relation]) -> Relation:
     for alias in list(_aliases(inlined)):
         if alias.alias in plans:
             alias.input.CopyFrom(plans[alias.alias])
-            alias.alias = alias.alias.replace(PLACEHOLDER_PREFIX, _INLINED_PREFIX)
+            alias.alias = inlined_name(alias.alias)
     return inlined
+
+
+def inlined_name(placeholder: str) -> str:
+    """The alias around the plan that took the place of a placeholder."""
+    return placeholder.replace(PLACEHOLDER_PREFIX, _INLINED_PREFIX)
+
+
+def wrap_inlined(relation: Relation, wrap: Callable[[str, Relation], Relation]) -> Relation:
+    """A copy of the plan with something around each plan that was inlined: `wrap` gets its alias and the plan."""
+    wrapped = protos().Relation()
+    wrapped.CopyFrom(relation)
+    found = [
+        message
+        for message in messages_of(wrapped)
+        if message.DESCRIPTOR.name == "SubqueryAlias" and message.alias.startswith(_INLINED_PREFIX)
+    ]
+    for alias in reversed(found):  # inner ones first: what is around them is copied with them
+        inner = protos().Relation()
+        inner.CopyFrom(alias.input)
+        alias.input.CopyFrom(wrap(alias.alias, inner))
+    return wrapped
 
 
 def may_shuffle(relation: Relation) -> bool:

@@ -207,3 +207,31 @@ def test_a_running_subtask_shows_how_far_its_log_says_it_is(browser: Any, reader
                 "return document.querySelector('[data-region=customers] .cell')?.textContent"
             )
         assert shown == "0 38 %"  # subtask 0, three of eight
+
+
+def test_vertices_of_one_operation_fill_up_as_its_log_tells(
+    browser: Any, reader: RunReader, tmp_path: Path, screenshots: Path
+) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders")
+    run.decide("customers")
+    told = read(reader, run, tmp_path, instances(run, {("customers", 0): ("deferred", 1)}), "running")
+    region = next(each for each in told["jobs"][0]["regions"] if each["name"] == "customers")
+    edge = {"producer": "raw", "consumer": "customers", "input_name": "raw", "durable": False, "reason": "kept inside"}
+    region |= {"declared": ["raw", "customers"], "vertices": ["raw", "customers"], "inside": [edge]}
+    log = "customers.whole: 3 of 8 Spark tasks, stage 1 of 2, 12 s (raw 75 %, customers 0 %)"
+    with Served(told, [], log=log) as address:
+        browser.get(address)
+        share = """(() => {
+            const width = (name) => document.querySelector(`.box.inside .${name}`)?.getBoundingClientRect().width;
+            return width('fill-progress') / width('fill-running');
+        })()"""
+        assert wait_for(browser, share) == pytest.approx(0.75, abs=0.01)
+        assert "75 % of its Spark tasks are done" in browser.execute_script(
+            "return document.querySelector('.box.inside').ariaLabel"
+        )
+        browser.save_screenshot(str(screenshots / "filling-up.png"))
+        region["subtasks"][0] |= {"seconds": 20.0, "attempt": 1}
+        region["tasks"][0] |= {"state": "success"}
+        assert wait_for(browser, "document.querySelector('.box.inside .fill-done')")
+        browser.get_log("browser")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,18 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.records.manifest import read_manifest
-from airflow_abs.exchange.records.plan import read_plan
+from airflow_abs.exchange.records.plan import PlannedStep, read_plan
+from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark import durable_edges
+from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.connect.execute import Progress
+from airflow_abs.spark.connect.operations import derive_id, release_session, set_config
+from airflow_abs.spark.run.stage_order import StageOrder, explain_marked, order_stages
+from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec
+from airflow_abs.spark.run.work import AttemptWork
 from tests.job_runner import JobRun, plan_run, program_of
 
 pytestmark = pytest.mark.spark
@@ -142,10 +152,37 @@ def check_rows(lake: Path, root: Path) -> None:
             db.execute("DROP VIEW found")
 
 
-def test_a_day_without_failures_writes_before_a_sink_s_readers_alone(
+async def run_watched(job: JobRun, region: str) -> tuple[StageOrder, list[Progress]]:
+    """Run its only subtask, and return what its first step was expected to do, and the progress of that step."""
+    attempt = SubtaskAttempt(region, 0, 1, job.decide(region).digest)
+    spec, seen = SubtaskSpec.load(job.folder, attempt), []
+    step, work = spec.region.steps[0], AttemptWork.of(spec, attempt, {}, {})
+
+    def watch(of: PlannedStep, progress: Progress) -> None:
+        seen.extend([progress] if of == step else [])
+
+    async with open_connection(job.endpoint) as connection:
+        manifest = await run_subtask(connection, job.folder, attempt, Path, on_progress=watch)
+        session_id = derive_id(str(job.folder.path), "explained")
+        await set_config(connection, session_id, work.settings())
+        explained = await explain_marked(connection, session_id, work.bind_step(0, spec.whole(), "x"))
+        await release_session(connection, session_id)
+    job.reports[region] = [report(manifest, 1)]
+    return order_stages(explained, step.vertex, step.inlined), seen
+
+
+@pytest.mark.sample
+def test_a_day_without_failures_writes_before_a_sink_s_readers_alone_and_tells_how_far_each_vertex_is(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
-    job = run(connect_server, lake, tmp_path, durability="auto")
+    job = plan(connect_server, lake, tmp_path, durability="auto")
+    order, seen = asyncio.run(run_watched(job, "enriched"))
+    assert [set(stage.vertices) for stage in order.stages] == [{"customers"}, {"orders", "valid", "enriched"}]
+    shares = [order.shares(progress.stages) for progress in seen]
+    assert all(each["customers"] >= each["enriched"] for each in shares)
+    assert all(after[name] >= before[name] for before, after in pairwise(shares) for name in before)
+    asyncio.run(job.run_region("shares"))
+    job.commit()
     check_rows(lake, tmp_path)
     assert {region.name: region.vertices for region in job.plan.regions} == {
         "enriched": ("orders", "customers", "valid", "enriched"),
@@ -254,19 +291,50 @@ def test_a_step_that_reads_row_by_row_runs_in_the_subtasks_of_what_it_reads(
     assert not list(Path(str(job.folder.path)).rglob("orders.whole"))
 
 
+def fail_at(job: JobRun, template: int, attempt: int = 1) -> None:
+    """Let an attempt at `enriched` end where it reads this template."""
+    broken = Path(job.folder.step_path("enriched", template))
+    intact = broken.read_bytes()
+    broken.write_bytes(b"")
+    with pytest.raises(DamagedFileError):
+        asyncio.run(job.run_subtask("enriched", 0, attempt))
+    broken.write_bytes(intact)
+
+
 def fail_behind_three_steps(job: JobRun) -> JobRun:
     """Its shared task has a first attempt that wrote three results and no more."""
     job.decide("enriched")
-    broken = Path(job.folder.step_path("enriched", 3))
-    template = broken.read_bytes()
-    broken.write_bytes(b"")
-    with pytest.raises(DamagedFileError):
-        asyncio.run(job.run_subtask("enriched", 0))
-    broken.write_bytes(template)
+    fail_at(job, 3)
     return job
 
 
 @pytest.mark.sample
+def test_after_a_failure_one_operation_runs_in_steps_and_a_third_try_goes_on_behind_them(
+    connect_server: ConnectEndpoint,
+    lake: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(durable_edges, "_WORTH_STEPS_SECONDS", 0.0)  # else a day of this size has no such steps
+    job = plan(connect_server, lake, tmp_path, durability="auto")
+    job.decide("enriched")
+    planned = [step.result for step in job.plan.region("enriched").steps]
+    inner = ["orders.whole", "customers.whole", "valid.whole"]
+    assert [step.result for step in job.plan.region("enriched").retry_steps] == [*inner, *planned]
+    fail_at(job, 0)
+    fail_at(job, len(planned) + len(inner), attempt=2)
+    asyncio.run(job.run_subtask("enriched", 0, attempt=3))
+    attempts = [Path(job.folder.attempt_path("enriched", 0, attempt)) for attempt in (2, 3)]
+    written = [sorted(each.name for each in attempt.iterdir() if each.is_dir()) for attempt in attempts]
+    assert written == [sorted(inner), sorted(planned)]
+    manifest = read_manifest(job.folder, "enriched", 0)
+    assert list(manifest.results) == planned
+    job.reports["enriched"] = [report(manifest, 1)]
+    asyncio.run(job.run_region("shares"))
+    job.commit()
+    check_rows(lake, tmp_path)
+
+
 def test_a_try_goes_on_behind_the_steps_that_one_before_it_has_written(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:

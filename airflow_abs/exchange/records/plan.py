@@ -6,7 +6,7 @@ file and need no user code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -79,7 +79,8 @@ class PlannedStep:
     SQL for a small integer that depends on a row's values alone, and if the result is read `by_file` on the file that
     the row goes to; None where rows cannot be hashed (or need not be). `expectations` are those of its vertex, if this
     step computes it; the template then has a column for each unique key. Columns of `partition_by` are folders. Of
-    partial results, `rows_column` says of how many rows each is.
+    partial results, `rows_column` says of how many rows each is. `inlined` are the vertices that run inside the step,
+    by the alias around the plan of each.
     """
 
     result: str
@@ -96,6 +97,7 @@ class PlannedStep:
     partition_by: tuple[str, ...] = ()
     row_order: RowOrder | None = None
     rows_column: str | None = None
+    inlined: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def vertex(self) -> str:
@@ -133,7 +135,9 @@ class PlannedRegion:
     """One region. Unless it is `deterministic`, what is lost of its results is not recomputed.
 
     `splittable` are the names of inputs of which a hot subpartition may be shared by several subtasks. `spark_conf` are
-    the author's settings of its Spark sessions.
+    the author's settings of its Spark sessions. `retry_steps` do the same work with a result for each vertex, for the
+    tries after one that failed; () if `plan` found that not worth it. Their templates are numbered behind those of
+    `steps`.
     """
 
     name: str
@@ -148,6 +152,7 @@ class PlannedRegion:
     deterministic: bool = True
     splittable: tuple[str, ...] = ()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    retry_steps: tuple[PlannedStep, ...] = ()
 
     def step(self, result: str) -> PlannedStep:
         return next(step for step in self.steps if step.result == result)
@@ -380,14 +385,22 @@ def _check_results(plan: JobPlan, where: str) -> None:
                 refuse(
                     where, f"region {region.name!r} reads {entry.result!r}, which no step of {entry.region!r} writes"
                 )
-        own: set[str] = set()
-        for step in region.steps:
-            if unknown := sorted(set(step.local.values()) - own):
-                refuse(where, f"step {step.result!r} of {region.name!r} reads {unknown[0]!r}, which none before writes")
-            own.add(step.result)
+        own = _check_steps(region.name, region.steps, where)
+        if region.retry_steps and (missing := sorted(own - _check_steps(region.name, region.retry_steps, where))):
+            refuse(where, f"the steps of {region.name!r} after a failure do not write {missing[0]!r}")
         for sink in region.sinks:
             if sink.result not in own:
                 refuse(where, f"region {region.name!r} publishes result {sink.result!r}, which no step writes")
         if region.name in written:
             refuse(where, f"there are two regions {region.name!r}")
         written[region.name] = own
+
+
+def _check_steps(region: str, steps: Sequence[PlannedStep], where: str) -> set[str]:
+    """What they write."""
+    written: set[str] = set()
+    for step in steps:
+        if unknown := sorted(set(step.local.values()) - written):
+            refuse(where, f"step {step.result!r} of {region!r} reads {unknown[0]!r}, which none before writes")
+        written.add(step.result)
+    return written

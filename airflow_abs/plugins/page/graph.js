@@ -67,9 +67,13 @@ function chooseLayout(nodes, room) {
   return scale(down) > scale(across) ? down : across;
 }
 
-function drawGraph(job, choose) {
-  const nodes = nodesOf(job), hold = h("div"), told = h("div", { class: "looked", "aria-hidden": "true" }, h("p", null, LOOK_AT));
-  const look = (lines) => told.replaceChildren(...lines.map((line) => h("p", null, line)));
+const looked = new Map(); // what was read last below the graph of a job stays there when it is drawn anew
+
+function drawGraph(job, choose, progress) {
+  const nodes = nodesOf(job), hold = h("div"), told = h("div", { class: "looked", "aria-hidden": "true" });
+  const look = (lines) => { looked.set(job.job, lines); told.replaceChildren(...lines.map((line) => h("p", null, line))); };
+  look(looked.get(job.job) ?? [LOOK_AT]);
+  for (const node of nodes) node.far = farOf(node, progress);
   const section = h("section", { class: "graph", "aria-label": `Graph of ${job.job}` }, hold, told);
   section.draw = () => {
     const room = Math.floor(hold.clientWidth);
@@ -138,14 +142,28 @@ function roughly(rows) {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${name} rows`;
 }
 
+// How far a vertex is that shares one subtask with others; null if it has subtasks of its own, or there are none yet.
+function farOf({ name, vertices, region }, progress) {
+  const [subtask, ...more] = subtasksOf(region);
+  if (region.declared.length < 2 || !subtask || more.length) return null;
+  const running = subtask.state === "running" ? progress.get(`${region.id}/0`) : null;
+  const known = [...vertices, name].map((vertex) => running?.vertices[vertex]).filter((share) => share !== undefined);
+  return { state: subtask.state, share: known.length ? Math.max(...known) : null, why: running?.why ?? null };
+}
+function tellFar({ far }) {
+  if (far?.state !== "running") return null;
+  if (far.share !== null) return `${Math.round(100 * far.share)} % of its Spark tasks are done; stages that work for several vertices count for each`;
+  return far.why && `How far it is by itself is not known: ${far.why}`;
+}
+
 function tellBox(node) {
   const { region, inside } = node, decided = region.parallelism !== null;
   if (inside) {
     const outputs = region.inside.filter((edge) => edge.producer === node.name), own = outputs.some((edge) => edge.durable) ? "no task" : "no task and no files";
-    return [`${node.name} runs inside ${inside} today: it has ${own} of its own`, ...outputs.map((edge) => edge.reason)];
+    return [`${node.name} runs inside ${inside} today: it has ${own} of its own`, tellFar(node), ...outputs.map((edge) => edge.reason)].filter(Boolean);
   }
   const state = decided ? `${count(region.parallelism, "subtask")}, ${describeShares(shares(subtasksOf(region)))}` : "not decided yet";
-  return [`${node.vertices.join(" + ")}: ${state}`, region.reason && arrow(region.reason), region.broadcast_bytes > 0 && `and ${bytes(region.broadcast_bytes)} of broadcast inputs, read whole by every subtask`].filter(Boolean);
+  return [`${node.vertices.join(" + ")}: ${state}`, tellFar(node), region.reason && arrow(region.reason), region.broadcast_bytes > 0 && `and ${bytes(region.broadcast_bytes)} of broadcast inputs, read whole by every subtask`].filter(Boolean);
 }
 
 function drawBox(node, { places, size }, choose, look) {
@@ -162,10 +180,12 @@ function drawBox(node, { places, size }, choose, look) {
   names.forEach((name, row) => box.append(s("text", { x: 12, y: (names.length > 1 ? 24 : 32) + row * 17, class: "vertex" }, shorten(row ? `→ ${name}` : name, most))));
   const own = sum(region.edges.filter((edge) => edge.kind === "source" && edge.consumer === node.name).map((edge) => edge.bytes ?? 0));
   const read = inside ? `runs inside ${inside}` : names.length > 1 ? "" : decided ? tellRead(region) : "undecided";
-  box.append(s("text", { x: size.width - 12, y: 33, class: "fan-out" }, fan), s("text", { x: 12, y: inside ? 50 : 56, class: "read" }, shorten(read, Math.floor((size.width - 20) / 6.2))));
-  if (inside) return box.append(s("text", { x: 12, y: 66, class: "read" }, own ? `${bytes(own)} in` : "")), box;
+  box.append(s("text", { x: size.width - 12, y: 33, class: "fan-out" }, fan), s("text", { x: 12, y: inside ? 46 : 56, class: "read" }, shorten(read, Math.floor((size.width - 20) / 6.2))));
   let left = 12;
   const whole = size.width - 24;
+  if (inside) box.append(s("text", { x: 12, y: 60, class: "read" }, own ? `${bytes(own)} in` : ""));
+  if (node.far) return box.append(...barOf(node.far, whole)), box;
+  if (inside) return box;
   box.append(s("rect", { x: left, y: 63, width: whole, height: 5, rx: 2.5, class: "fill-waiting" }));
   for (const state of SHARES) {
     const part = subtasks.length ? (whole * counts[state]) / subtasks.length : 0;
@@ -174,6 +194,10 @@ function drawBox(node, { places, size }, choose, look) {
     left += part;
   }
   return box;
+}
+function barOf({ state, share }, whole) {
+  const bar = { x: 12, y: 66, height: 5, rx: 2.5 };
+  return [s("rect", { ...bar, width: whole, class: `fill-${state}` }), ...(share ? [s("rect", { ...bar, width: whole * share, class: "fill-progress" })] : [])];
 }
 // What the decision divided, the number that its reason tells; what every subtask reads whole stands on its edge.
 const readOf = (region) => region.divided_bytes || region.bytes_in;

@@ -42,7 +42,7 @@ function show(run) {
   }
   document.getElementById("top").replaceChildren(...drawTop(run));
   redraw("failures", failuresOf(run), drawFailure);
-  redraw("graphs", run.jobs, (job) => job.regions ? [run.jobs.length > 1 && h("h2", null, job.job), drawGraph(job, chooseRegion)] : [drawMissing(run, job)]);
+  drawGraphs(run);
   redraw("times", [[run.timeline, run.jobs.map((job) => (job.regions ?? []).map((region) => region.declared))]], () => [drawTimeline(run.timeline, run.jobs, chooseSubtask)]);
   drawCards(run);
   const told = summary(run);
@@ -65,6 +65,11 @@ function redraw(id, value, draw) {
   for (const each of part.children) each.draw?.();
   if (open && part.querySelector("details")) part.querySelector("details").open = true;
   focusAt(way, part);
+}
+
+function drawGraphs(run) {
+  const jobs = run.jobs.map((job) => [job, job.regions?.map((region) => memory.progress.get(`${region.id}/0`) ?? null)]);
+  redraw("graphs", jobs, ([job]) => job.regions ? [run.jobs.length > 1 && h("h2", null, job.job), drawGraph(job, chooseRegion, memory.progress)] : [drawMissing(run, job)]);
 }
 
 // All cards are in their places before any strip is drawn: a strip fits the width that its card has.
@@ -161,7 +166,7 @@ async function followProgress(run) {
       if (progress !== null) memory.progress.set(key, progress);
     } catch { /* no right to read logs: then without percentages */ }
   }));
-  if (running.length) drawCards(run);
+  if (running.length) { drawGraphs(run); drawCards(run); }
 }
 
 function chooseRegion(name) {

@@ -2,7 +2,7 @@
 // One region as a card: what was decided and why, its strip, and the subtask that is chosen.
 
 function drawRegion(job, region, memory) {
-  const subtasks = subtasksOf(region).map((each) => ({ ...each, progress: memory.progress.get(`${region.id}/${each.index}`) }));
+  const subtasks = subtasksOf(region).map((each) => ({ ...each, progress: memory.progress.get(`${region.id}/${each.index}`)?.share }));
   const counts = shares(subtasks);
   const card = h("article", { class: `card ${region.parallelism === null ? "open" : ""}`, id: `region-${region.id}`, "data-region": region.name, tabindex: -1, "aria-labelledby": `title-${region.id}` });
   const title = region.vertices.flatMap((vertex, position) => [position ? h("span", { class: "arrow" }, " → ") : null, vertex]);

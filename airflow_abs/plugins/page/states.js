@@ -37,14 +37,23 @@ function shares(subtasks) {
 function describeShares(counts) {
   return SHARES.filter((state) => counts[state]).map((state) => `${number(counts[state])} ${STATES[state]}`).join(", ");
 }
-// How far a running subtask is: Airflow keeps no such number, but its log says it in every progress line.
+// How far a running subtask is, and each vertex that runs inside it: Airflow keeps no such numbers, but its log says them
+// in every progress line. A step that another one follows is done.
 async function readProgress(task, index, attempt) {
-  const events = await readLog(task, index, attempt);
-  for (const event of events.reverse()) {
-    const found = /(\d+) of (\d+) Spark tasks/.exec(event.event ?? "");
-    if (found && Number(found[2])) return Number(found[1]) / Number(found[2]);
+  const vertices = {};
+  let share = null, why = null, last = null, open = [];
+  for (const { event } of await readLog(task, index, attempt)) {
+    const found = /(\S+)\.[^.\s]+: (\d+) of (\d+) Spark tasks[^(]*(?:\((.*)\))?/.exec(event ?? "");
+    if (!found || !Number(found[3])) continue;
+    const [line, vertex, done, total, told] = found, step = line.slice(0, line.indexOf(": "));
+    if (last !== null && step !== last) for (const name of open) vertices[name] = 1;
+    share = Number(done) / Number(total);
+    why = /^not told by vertex: (.*)/.exec(told ?? "")?.[1] ?? null;
+    const parts = why ? [] : told ? [...told.matchAll(/(\S+) (\d+) %/g)].map(([, name, part]) => [name, Number(part) / 100]) : [[vertex, share]];
+    for (const [name, part] of parts) vertices[name] = part;
+    [last, open] = [step, parts.map(([name]) => name)];
   }
-  return null;
+  return share === null ? null : { share, vertices, why };
 }
 // Why it failed: the last error that its log tells, in the words of whatever raised it.
 async function readReason(task, index, attempt) {

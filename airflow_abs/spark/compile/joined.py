@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
-from airflow_abs.spark.template import find_placeholders, inline
+from airflow_abs.spark.template import find_placeholders, inline, inlined_name
 
 
 def join_vertices(graph: JobGraph, compiled: Mapping[str, CompiledVertex]) -> dict[str, CompiledVertex]:
@@ -29,14 +29,18 @@ def join_vertices(graph: JobGraph, compiled: Mapping[str, CompiledVertex]) -> di
         own = compiled[vertex.name]
         # Those of the vertices whose plans are part of its own, too.
         passed_on = {
-            name: joined[edges[name].producer].relation
+            name: joined[edges[name].producer]
             for name in find_placeholders(own.relation)
             if name in edges and _is_passed_on(graph, edges[name])
         }
+        inlined = {alias: name for producer in passed_on.values() for alias, name in producer.inlined.items()}
         inside = {name: edge for name, edge in own.inputs.items() if not graph.crosses_regions(edge)}
         joined[vertex.name] = replace(
             own,
-            relation=inline(own.relation, passed_on) if passed_on else own.relation,
+            relation=inline(own.relation, {name: producer.relation for name, producer in passed_on.items()})
+            if passed_on
+            else own.relation,
+            inlined=inlined | {inlined_name(name): producer.name for name, producer in passed_on.items()},
             inputs={name: edge for name, edge in own.inputs.items() if name not in inside},
             local={
                 **own.local,

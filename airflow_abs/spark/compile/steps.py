@@ -151,13 +151,15 @@ def _hashed_columns(vertex: CompiledVertex, sink: Files | TargetTable) -> list[s
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A vertex's rows as one relation, and the results that its placeholders read; `expectations` are checked on it."""
+    """A vertex's rows as one relation, and the results that its placeholders read; `expectations` are checked on it,
+    `inlined` as in `CompiledVertex`."""
 
     relation: Relation
     local: Mapping[str, str]
     shuffles: bool
     expectations: tuple[Expectation, ...] = ()
     rows_column: str | None = None
+    inlined: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -222,7 +224,8 @@ class _StepCut:
         }
         expected = vertex.expectations
         shuffles = may_shuffle(vertex.relation) or bool(unique_keys(expected))
-        return _Rows(mark_repeats(vertex.relation, expected), local, shuffles, expected, vertex.rows_column)
+        rows = mark_repeats(vertex.relation, expected)
+        return _Rows(rows, local, shuffles, expected, vertex.rows_column, vertex.inlined)
 
     def _add_step(
         self,
@@ -251,6 +254,7 @@ class _StepCut:
                 by_file=by_file,
                 expectations=rows.expectations,
                 rows_column=rows.rows_column,
+                inlined=rows.inlined,
                 partition_by=sink.partition_by if sink else (),
                 row_order=order,
             )

@@ -73,7 +73,8 @@ class CompiledVertex:
     """A vertex's unresolved plan, with what its placeholders stand for.
 
     `inputs` are blocking inputs by placeholder; `local` are outputs of vertices of the same region that are written to
-    files first. Inputs passed on inside the region are part of the relation. `splittable` are placeholders of inputs
+    files first. Inputs passed on inside the region are part of the relation; of those that were joined on the day,
+    `inlined` has the vertex by the alias around its plan. `splittable` are placeholders of inputs
     of which a hot subpartition may be distributed. `call_sites` are lines of the author's code by plan id of relations.
     `all_columns` are those of its output if its rows are written; the schema has the ones that somebody reads, and rows
     that do not meet the `filters` are left out. `partial` are the aggregates, in words, whose partial results are
@@ -88,6 +89,7 @@ class CompiledVertex:
     inputs: Mapping[str, JobEdge]
     local: Mapping[str, str]
     sink: Files | TargetTable | None
+    inlined: Mapping[str, str] = field(default_factory=dict)
     splittable: frozenset[str] = frozenset()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     call_sites: Mapping[int, str] = field(default_factory=dict)
@@ -96,6 +98,10 @@ class CompiledVertex:
     filters: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
     rows_column: str | None = None
+
+    def is_written_as(self, other: CompiledVertex) -> bool:
+        """Whether both write the same columns of the same rows."""
+        return (self.schema, self.filters, self.partial) == (other.schema, other.filters, other.partial)
 
     def describe_written(self) -> str:
         """``3 of 31 columns, rows where (`amount` > 0)``; nothing if all of its output is written."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +19,22 @@ from airflow_abs.spark.errors import OperationCancelledError, OperationTakenOver
 
 
 @dataclass(frozen=True, slots=True)
+class StageProgress:
+    """One of Spark's stages. Spark lists a stage that it has run already a second time, with no task done, where a
+    later job reads what it wrote."""
+
+    number: int
+    tasks_done: int
+    tasks_total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far Spark is. Of the stages known so far: more may come.
 
-    `tasks_running` of 0 with tasks to do means waiting for a free core. `input_bytes` undercounts Parquet.
+    `tasks_running` of 0 with tasks to do means waiting for a free core. `input_bytes` undercounts Parquet. `stages` are
+    in the order in which Spark made them. `vertices` are the shares of work that is done, by vertex, where these can be
+    told; `unattributed` says in a few words why not.
     """
 
     tasks_done: int
@@ -31,6 +43,9 @@ class Progress:
     stages_done: int
     stages_total: int
     input_bytes: int
+    stages: tuple[StageProgress, ...] = ()
+    vertices: Mapping[str, float] = field(default_factory=dict)
+    unattributed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,4 +159,8 @@ def _progress(message: Any) -> Progress:
         stages_done=sum(stage.done for stage in stages),
         stages_total=len(stages),
         input_bytes=sum(stage.input_bytes_read for stage in stages),
+        stages=tuple(
+            StageProgress(stage.stage_id, stage.num_completed_tasks, stage.num_tasks)
+            for stage in sorted(stages, key=lambda stage: stage.stage_id)
+        ),
     )

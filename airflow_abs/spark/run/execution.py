@@ -12,9 +12,11 @@ from airflow_abs.exchange.records.manifest import ResultManifest
 from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.spark.catalog.unchanged_files import check_unchanged
 from airflow_abs.spark.connect.connection import Connection
-from airflow_abs.spark.connect.execute import Progress, execute_operation
+from airflow_abs.spark.connect.execute import OperationOutcome, Progress, execute_operation
 from airflow_abs.spark.connect.operations import Operation, add_py_files, get_config, release_operation, set_config
 from airflow_abs.spark.observing import read_observed
+from airflow_abs.spark.run.pieces import Piece
+from airflow_abs.spark.run.progress_by_vertex import ProgressByVertex
 from airflow_abs.spark.run.work import AttemptWork
 
 _PY_FILES = "spark.airflow_abs.py_files"
@@ -58,14 +60,25 @@ class AttemptExecution:
                     plan=await asyncio.to_thread(self.work.build_plan, number, piece),
                     tags=(attempt.tag(folder),),
                 )
-                listener = partial(self.on_progress, step) if self.on_progress else None
-                outcome = await execute_operation(self.connection, operation, on_progress=listener)
+                outcome = await self._execute(number, piece, operation)
                 found = read_observed(outcome.observed, operation.operation_id, step)
                 await asyncio.to_thread(self.work.measure, step, piece, found)
                 await asyncio.to_thread(self.work.note)
                 self.operations.append(operation)
         await self._check_sources("after")
         return self.work.merged()
+
+    async def _execute(self, number: int, piece: Piece, operation: Operation) -> OperationOutcome:
+        if self.on_progress is None:
+            return await execute_operation(self.connection, operation)
+        step = self.work.spec.region.steps[number]
+        listener = partial(self.on_progress, step)
+        if not step.inlined:
+            return await execute_operation(self.connection, operation, on_progress=listener)
+        session = (self.connection, operation.session_id)
+        bound = partial(self.work.bind_step, number, piece, f"{operation.operation_id.replace('-', '')}x")
+        async with ProgressByVertex(*session, step, bound, listener).explained() as by_vertex:
+            return await execute_operation(self.connection, operation, on_progress=by_vertex)
 
     async def _check_sources(self, when: str) -> None:
         self.operations += await check_unchanged(self.connection, self.work.spec, self.work.attempt, when)

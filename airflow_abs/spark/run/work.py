@@ -64,10 +64,20 @@ class AttemptWork:
         return self.spec.settings() | (_SPILLING if self.spills else {})
 
     def operation_id(self, number: int, piece: Piece) -> str:
-        return self.attempt.operation_id(self.spec.folder, number, piece.number)
+        return self.attempt.operation_id(self.spec.folder, self.spec.template_number(number), piece.number)
 
     def build_plan(self, number: int, piece: Piece) -> bytes:
         """The write command of one step, always the same bytes for the same attempt and inputs."""
+        step, operation_id = self.spec.region.steps[number], self.operation_id(number, piece)
+        bound = self.bind_step(number, piece, operation_id.replace("-", ""))
+        bound = observe(bound, operation_id, step)
+        target = uri_for_spark(self._path(step, piece))
+        command = write_files(bound, target, step.format, step.options, step.partition_by)
+        plan: bytes = command.SerializeToString(deterministic=True)
+        return plan
+
+    def bind_step(self, number: int, piece: Piece, suffix: str) -> Relation:
+        """The rows that a step writes; views of its plan have the `suffix`."""
         from airflow_abs.spark.connect.protocol import protos
 
         step = self.spec.region.steps[number]
@@ -75,12 +85,8 @@ class AttemptWork:
         template.ParseFromString(self._read_template(number, step))
         own = mix_in_subtask(template, template_columns(step), self.attempt.index, piece.number or 0)
         bound = bind(own, self._bindings(step, piece))
-        rename_views(bound, self.operation_id(number, piece).replace("-", ""))
-        bound = observe(bound, self.operation_id(number, piece), step)
-        target = uri_for_spark(self._path(step, piece))
-        command = write_files(bound, target, step.format, step.options, step.partition_by)
-        plan: bytes = command.SerializeToString(deterministic=True)
-        return plan
+        rename_views(bound, suffix)
+        return bound
 
     def measure(self, step: PlannedStep, piece: Piece, found: Observed) -> None:
         path = self._path(step, piece)
@@ -97,10 +103,9 @@ class AttemptWork:
 
     def merged(self) -> dict[str, ResultManifest]:
         """One result for all pieces of it."""
-        names = dict.fromkeys(step.result for step in self.spec.region.steps)
         return {
             name: merge_results([result for (_, other), result in self.results.items() if other == name])
-            for name in names
+            for name in self.spec.results
         }
 
     def _path(self, step: PlannedStep, piece: Piece) -> ExchangePath:
@@ -109,7 +114,7 @@ class AttemptWork:
         )
 
     def _read_template(self, number: int, step: PlannedStep) -> bytes:
-        path = self.spec.folder.step_path(self.spec.region.name, number)
+        path = self.spec.folder.step_path(self.spec.region.name, self.spec.template_number(number))
         data = read_bytes(path)
         found = hashlib.sha256(data).hexdigest()
         if step.digest != found:

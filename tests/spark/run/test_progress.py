@@ -3,14 +3,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, ResultManifest
 from airflow_abs.exchange.records.plan import PlannedStep
-from airflow_abs.spark.connect.execute import Progress
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.execute import Progress, StageProgress
 from airflow_abs.spark.run import progress as module
 from airflow_abs.spark.run.progress import ProgressLog, describe_outcome, describe_progress
+from airflow_abs.spark.run.progress_by_vertex import ProgressByVertex
+from airflow_abs.spark.run.stage_order import Stage, StageOrder
 
 STEP = PlannedStep("orders.604973ca", "{}", "parquet", {}, 4, shuffles=False)
 
@@ -44,6 +49,32 @@ def test_a_line_is_written_when_something_changed_and_at_most_every_few_seconds(
         listener(STEP, progress(done, 8))
     # Second 0: the first; 1 and 4: too soon; 6: changed; 20: the same as before; 26: changed.
     assert [record.getMessage().rpartition(", ")[2] for record in caplog.records] == ["0 s", "6 s", "26 s"]
+
+
+def test_a_line_tells_how_far_each_vertex_is_or_why_not(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="airflow_abs.spark.run.progress")
+    listener = ProgressLog(0.0, 600.0)
+    listener(STEP, replace(progress(3, 8), vertices={"customers": 1.0, "orders": 0.25}))
+    listener(STEP, replace(progress(3, 8), unattributed="its plan has subqueries"))
+    assert [record.getMessage().partition(" s ")[2] for record in caplog.records] == [
+        "(customers 100 %, orders 25 %)",
+        "(not told by vertex: its plan has subqueries)",
+    ]
+
+
+def test_shares_are_told_until_spark_changes_its_plan() -> None:
+    order = StageOrder((Stage(frozenset({"orders"}), 0), Stage(frozenset({"by_region"}), 1)))
+    told: list[Progress] = []
+    listener = ProgressByVertex(Connection(cast("Any", None), None), "", STEP, no_plan, told.append, order)
+    for stages in ([(1, 2)], [(2, 2), (1, 2), (0, 1)], [(2, 2)]):
+        seen = tuple(StageProgress(number, *each) for number, each in enumerate(stages))
+        listener(replace(progress(3, 8), stages=seen))
+    assert [each.vertices for each in told] == [{"by_region": 0.0, "orders": 0.5}, {}, {}]
+    assert [each.unattributed for each in told] == ["", *["Spark changed its plan while it ran"] * 2]
+
+
+def no_plan() -> Any:
+    raise AssertionError("nothing is explained here")
 
 
 STALL_SECONDS = 0.3

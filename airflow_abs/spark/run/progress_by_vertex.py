@@ -1,0 +1,68 @@
+"""The progress of a step in which several vertices run, with how far each of them is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+
+from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.records.plan import PlannedStep
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.execute import Progress
+from airflow_abs.spark.errors import SparkOperationError
+from airflow_abs.spark.relations import Relation
+from airflow_abs.spark.run.stage_order import (
+    StageOrder,
+    UnorderedStagesError,
+    count_listings,
+    explain_marked,
+    order_stages,
+)
+
+_EXPLAIN_AFTER_SECONDS = 3.0
+"""A shorter operation is over before anybody could look, and is not explained."""
+
+
+@dataclass(slots=True)
+class ProgressByVertex:
+    """A listener that tells another one more: it never fails, and says why where vertices cannot be told apart."""
+
+    connection: Connection
+    session_id: str
+    step: PlannedStep
+    bind: Callable[[], Relation]
+    listener: Callable[[Progress], None]
+    _order: StageOrder | None = None
+    _unattributed: str = ""
+
+    def __call__(self, progress: Progress) -> None:
+        if self._order is not None:
+            try:
+                progress = replace(progress, vertices=self._order.shares(progress.stages))
+            except UnorderedStagesError as error:
+                self._order, self._unattributed = None, str(error)
+        self.listener(replace(progress, unattributed=self._unattributed))
+
+    @asynccontextmanager
+    async def explained(self) -> AsyncIterator[ProgressByVertex]:
+        """Find out the order of its stages while the block runs."""
+        explaining = asyncio.create_task(self._explain())
+        try:
+            yield self
+        finally:
+            explaining.cancel()
+            with suppress(asyncio.CancelledError):
+                await explaining
+
+    async def _explain(self) -> None:
+        await asyncio.sleep(_EXPLAIN_AFTER_SECONDS)
+        try:
+            bound = await asyncio.to_thread(self.bind)
+            explained = await explain_marked(self.connection, self.session_id, bound)
+            self._order = order_stages(explained, self.step.vertex, self.step.inlined, count_listings(bound))
+        except UnorderedStagesError as error:
+            self._unattributed = str(error)
+        except (SparkOperationError, ExchangeError):
+            self._unattributed = "Spark did not explain its plan"
