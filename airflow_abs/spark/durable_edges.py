@@ -34,6 +34,8 @@ from airflow_abs.tables.source import splits_of
 log = logging.getLogger(__name__)
 
 _LOCAL_BYTES_OF_A_SLOT = 16 * 2**30
+_WORTH_STEPS_SECONDS = 30.0
+"""Of predicted work. Their templates cost `plan` a request to Spark for each vertex, without failures too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,9 @@ class DaysGraph:
     """The graph as it runs today. `into`, as in `JoinedGraph`; `predictions` by declared region.
 
     `mean_seconds` is the work between two failures that the rule went by; None if there are none, or no rule.
-    `readers` are the subtasks that each region that reads ranges may get, by name; {} if the
-    bytes of a source are not known.
+    `readers` are the subtasks that each region that reads ranges may get, by name; {} if the bytes of a source are not
+    known. `stepwise` is the same graph with every edge inside its regions written, and `worth_steps` names the regions
+    that are long enough to run so after a failure.
     """
 
     graph: JobGraph
@@ -51,6 +54,8 @@ class DaysGraph:
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
     mean_seconds: float | None = None
     readers: Mapping[str, int] = field(default_factory=dict)
+    stepwise: JobGraph | None = None
+    worth_steps: frozenset[str] = frozenset()
 
 
 def join_where_it_pays(
@@ -121,8 +126,23 @@ def join_where_it_pays(
         budget=options.durability_budget,
     )
     decided = decide_durability(graph, predictions, conditions)
-    joined = join_regions(graph, [each.edge for each in decided if not each.durable])
-    return with_readers(_days_graph(joined, decided, predictions, mean if isfinite(mean) else None))
+    inside = [each.edge for each in decided if not each.durable]
+    joined = join_regions(graph, inside)
+    today = _days_graph(joined, decided, predictions, mean if isfinite(mean) else None)
+    if worth := find_worth_steps(joined, predictions):
+        today = replace(today, stepwise=join_regions(graph, inside, written=True).graph, worth_steps=worth)
+    return with_readers(today)
+
+
+def find_worth_steps(joined: JoinedGraph, predictions: Mapping[str, Prediction]) -> frozenset[str]:
+    """Regions that took in others, and that are so long that a second failure should not repeat everything."""
+    seconds: dict[str, float] = {}
+    for region, prediction in predictions.items():
+        home = region
+        while home in joined.into:
+            home = joined.into[home]
+        seconds[home] = seconds.get(home, 0.0) + prediction.seconds
+    return frozenset(home for home in joined.into.values() if seconds.get(home, 0.0) >= _WORTH_STEPS_SECONDS)
 
 
 def order_rows(today: DaysGraph, results: Mapping[JobEdge, str]) -> dict[str, RowOrder]:

@@ -15,6 +15,7 @@ from threading import Event, Thread
 from typing import Any
 
 from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
+from airflow_abs.core.durability.row_order import RowOrder
 from airflow_abs.core.durability.strange_day import usual_bytes
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.settings import JobSettings
@@ -24,7 +25,14 @@ from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.publish.publication import check_overwritten, check_target
 from airflow_abs.exchange.py_files import store_py_files
 from airflow_abs.exchange.records.declared_vertex import find_declared_demands
-from airflow_abs.exchange.records.plan import NO_FACTS, JobPlan, PlannedRegion, RunFacts, number_plan
+from airflow_abs.exchange.records.plan import (
+    NO_FACTS,
+    JobPlan,
+    PlannedRegion,
+    PlannedStep,
+    RunFacts,
+    number_plan,
+)
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.sources.pinned import write_pinned_files
@@ -98,8 +106,6 @@ def plan_job(
     today = join_where_it_pays(
         graph, programs, options, open_path, slots=slots, unrepeatable=unrepeatable, history=history
     )
-    if today.into:
-        compiled = join_vertices(today.graph, compiled)
     _store_pinned_files(folder, today.graph, programs)
 
     def list_today(source: PlannedSource) -> Sequence[SourceFile]:
@@ -221,25 +227,61 @@ def _store_regions(
     session: Any,
     folder: JobFolder,
     today: DaysGraph,
-    compiled: Mapping[str, CompiledVertex],
+    separate: Mapping[str, CompiledVertex],
     unrepeatable: Collection[str],
     list_today: Callable[[PlannedSource], Sequence[SourceFile]],
     keep_all: Collection[str],
     history: JobHistory,
 ) -> tuple[PlannedRegion, ...]:
-    """Cut every region into steps and write their templates; what they do not read of their sources is left out."""
+    """Cut every region into steps and write their templates; what they do not read of their sources is left out.
+
+    `separate` are the vertices of the graph as it is declared.
+    """
+    compiled = join_vertices(today.graph, separate) if today.into else separate
     compiled = combine_edges(session, today.graph, compiled, keep_all, history.partial_shares())
     compiled = narrow_vertices(session, today.graph, compiled, keep_all)
     specs = assign_results(session, today.graph, compiled)
     orders = order_rows(today, {edge: spec.name for edge, spec in specs.items() if spec.expression is not None})
+    retries = _cut_for_retries(session, today, separate, compiled, orders, keep_all, history)
     regions = []
     for region in today.graph.regions:
         planned, templates = plan_region(today.graph, region, compiled, specs, orders)
         planned = prune_sources(session, planned, templates, list_today)
-        regions.append(replace(planned, deterministic=not set(region.vertices).intersection(unrepeatable)))
-        for number, template in enumerate(templates):
+        steps, more_templates = retries.get(region.name, ((), []))
+        is_repeatable = not set(region.vertices).intersection(unrepeatable)
+        regions.append(replace(planned, deterministic=is_repeatable, retry_steps=steps))
+        for number, template in enumerate([*templates, *more_templates]):
             write_atomic(folder.step_path(region.name, number), template)
     return tuple(regions)
+
+
+def _cut_for_retries(
+    session: Any,
+    today: DaysGraph,
+    separate: Mapping[str, CompiledVertex],
+    compiled: Mapping[str, CompiledVertex],
+    orders: Mapping[str, RowOrder],
+    keep_all: Collection[str],
+    history: JobHistory,
+) -> dict[str, tuple[tuple[PlannedStep, ...], list[bytes]]]:
+    """Steps and templates of regions that run as one operation at first, and vertex by vertex after a failure.
+
+    Left out is a region of which others would read other columns or rows then: what one of its tries wrote must be
+    what another would write.
+    """
+    graph = today.stepwise
+    if graph is None:
+        return {}
+    cut = combine_edges(session, graph, join_vertices(graph, separate), keep_all, history.partial_shares())
+    cut = narrow_vertices(session, graph, cut, keep_all)
+    specs = assign_results(session, graph, cut)
+    found = {}
+    for region in graph.regions:
+        read = {edge.producer for edge in specs if edge.producer in region.vertices}
+        if region.name in today.worth_steps and all(cut[name].is_written_as(compiled[name]) for name in read):
+            planned, templates = plan_region(graph, region, cut, specs, orders)
+            found[region.name] = (planned.steps, templates)
+    return found
 
 
 def _store_pinned_files(folder: JobFolder, graph: JobGraph, programs: Mapping[str, VertexProgram]) -> None:

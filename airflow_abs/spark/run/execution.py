@@ -73,7 +73,7 @@ class AttemptExecution:
             return await execute_operation(self.connection, operation)
         step = self.work.spec.region.steps[number]
         listener = partial(self.on_progress, step)
-        if not step.inlined:
+        if not step.inlined or self.work.spec.reads.parallelism > 1:  # the page shows those by subtask
             return await execute_operation(self.connection, operation, on_progress=listener)
         session = (self.connection, operation.session_id)
         bound = partial(self.work.bind_step, number, piece, f"{operation.operation_id.replace('-', '')}x")

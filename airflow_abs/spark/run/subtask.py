@@ -180,7 +180,7 @@ class _TryRun:
 
     async def to_manifest(self, waited: float | None, spent: float) -> Manifest:
         started = time.monotonic()
-        self.spec = await asyncio.to_thread(SubtaskSpec.load, self.folder, self.attempt, self.memory_failures)
+        self.spec = await asyncio.to_thread(self._load_spec)
         if self.memory_failures:
             log.warning(self._describe_split(self.spec))
         async with searching_hot_key(self.connection, self.spec, self.attempt):
@@ -207,6 +207,24 @@ class _TryRun:
         await asyncio.to_thread(self.end, "")
         await written.execution.release()
         return manifest
+
+    def _load_spec(self) -> SubtaskSpec:
+        """What this attempt runs: after one that failed and kept nothing, steps that are kept.
+
+        Whoever takes the attempt over must come to the same: it depends on attempts that are over alone.
+        """
+        spec = SubtaskSpec.load(self.folder, self.attempt, self.memory_failures)
+        over = [each for each in self.earlier if each.attempt != self.record.attempt and each.state != "committed"]
+        if not over or not spec.region.retry_steps or any(self._kept_by(each, spec) for each in over):
+            return spec
+        vertices = ", ".join(spec.region.vertices)
+        log.info("a try before failed: running %s one after the other, each of which is kept", vertices)
+        return spec.as_retry()
+
+    def _kept_by(self, failed: TryRecord, spec: SubtaskSpec) -> bool:
+        """Whether an attempt came so far that the steps of a first try go on behind it."""
+        noted = read_written(self.folder, self.region, self.index, failed.attempt, decision=failed.decision)
+        return spec.region.steps[0].result in noted
 
     async def _run(self) -> Written:
         assert self.spec is not None  # noqa: S101
@@ -235,6 +253,7 @@ class _TryRun:
                 raise
             log.info("nothing is left of that attempt (%s); starting one of its own", str(error).partition("\n")[0])
             self.record = replace(self.record, attempt=self.record.number, inputs="")
+            self.spec = await asyncio.to_thread(self._load_spec)
             return await self._run()
 
     async def _stop_earlier(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_abs.core.decide.parallelism import divide_up
 from airflow_abs.core.decide.ranges import IndexRange
@@ -40,13 +40,17 @@ class FilesOfProducer:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskSpec:
-    """One subtask as planned and decided; `memory_failures` is how often it ran out of memory before."""
+    """One subtask as planned and decided; `memory_failures` is how often it ran out of memory before.
+
+    `retries` says whether it runs the region's steps after a failure; then these are the `steps` of its `region`.
+    """
 
     folder: JobFolder
     plan: JobPlan
     region: PlannedRegion
     reads: Slice
     memory_failures: int = 0
+    retries: bool = False
 
     @classmethod
     def load(cls, folder: JobFolder, attempt: SubtaskAttempt, memory_failures: int = 0) -> SubtaskSpec:
@@ -59,6 +63,21 @@ class SubtaskSpec:
         planned = plan.region(attempt.region)
         reads = read_slice(folder, planned, attempt.index, decision=attempt.decision)
         return cls(folder, plan, planned, reads, memory_failures)
+
+    def as_retry(self) -> SubtaskSpec:
+        """The same work in steps of which each is kept, if `plan` has cut the region into such; else itself."""
+        if not self.region.retry_steps:
+            return self
+        return replace(self, region=replace(self.region, steps=self.region.retry_steps), retries=True)
+
+    def template_number(self, step: int) -> int:
+        """Where the template of a step stands among the region's."""
+        return step + len(self.plan.region(self.region.name).steps) if self.retries else step
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What is committed; the steps of a retry write more, for those after it."""
+        return tuple(dict.fromkeys(step.result for step in self.plan.region(self.region.name).steps))
 
     @property
     def index(self) -> int:
