@@ -218,6 +218,7 @@ def test_vertices_of_one_operation_fill_up_as_its_log_tells(
     told = read(reader, run, tmp_path, instances(run, {("customers", 0): ("deferred", 1)}), "running")
     region = next(each for each in told["jobs"][0]["regions"] if each["name"] == "customers")
     edge = {"producer": "raw", "consumer": "customers", "input_name": "raw", "durable": False, "reason": "kept inside"}
+    edge |= {"bytes": None, "rows": None}
     region |= {"declared": ["raw", "customers"], "vertices": ["raw", "customers"], "inside": [edge]}
     log = "customers.whole: 3 of 8 Spark tasks, stage 1 of 2, 12 s (raw 75 %, customers 0 %)"
     with Served(told, [], log=log) as address:
@@ -231,7 +232,9 @@ def test_vertices_of_one_operation_fill_up_as_its_log_tells(
             "return document.querySelector('.box.inside').ariaLabel"
         )
         browser.save_screenshot(str(screenshots / "filling-up.png"))
+        edge |= {"bytes": 2048, "rows": 30}
         region["subtasks"][0] |= {"seconds": 20.0, "attempt": 1}
         region["tasks"][0] |= {"state": "success"}
         assert wait_for(browser, "document.querySelector('.box.inside .fill-done')")
+        assert any("inside Spark2.0 KiB30 rows" in each for each in texts(browser, ".edge-label"))
         browser.get_log("browser")

@@ -329,6 +329,11 @@ def test_after_a_failure_one_operation_runs_in_steps_and_a_third_try_goes_on_beh
     assert written == [sorted(inner), sorted(planned)]
     manifest = read_manifest(job.folder, "enriched", 0)
     assert list(manifest.results) == planned
+    assert {name: each.rows for name, each in manifest.inner.items()} == {
+        "orders": 3000,
+        "customers": 90,
+        "valid": 2571,
+    }
     job.reports["enriched"] = [report(manifest, 1)]
     asyncio.run(job.run_region("shares"))
     job.commit()

@@ -144,7 +144,7 @@ def _hot_key(region: RegionView) -> list[str]:
 
 def _durability(region: RegionView) -> list[str]:
     orders = [f"  rows of {edge.name} {edge.order}" for edge in region.edges if edge.order]
-    return [*(f"  edge {edge}" for edge in region.planned_edges), *orders]
+    return [*(f"  edge {region.describe_edge(edge)}" for edge in region.planned_edges), *orders]
 
 
 def _problems(region: RegionView) -> list[str]:

@@ -94,6 +94,14 @@ class ResultManifest:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerResult:
+    """What a subtask wrote for itself alone, of one vertex; nobody else reads it."""
+
+    rows: Count
+    bytes: Count
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptsRead:
     """Subtasks [start, stop) of a producer, and the attempt of theirs that was read."""
 
@@ -110,7 +118,8 @@ class Manifest:
     `same_since` is the attempt since which its results have had these rows, by their checksums; None if that is itself.
 
     `waited` are the seconds from the end of the last subtask before it (or from its own decision, if it reads files)
-    until it began; None if nobody knows, as after a recomputation.
+    until it began; None if nobody knows, as after a recomputation. `inner` is what it wrote between vertices of which
+    no result is committed, by vertex: a first try keeps those inside Spark and does not know.
     """
 
     region: str
@@ -122,6 +131,7 @@ class Manifest:
     waited: Seconds | None = None
     read: Mapping[str, tuple[AttemptsRead, ...]] = field(default_factory=dict)
     same_since: Count | None = None
+    inner: Mapping[str, InnerResult] = field(default_factory=dict)
 
     @property
     def rows_of(self) -> int:
@@ -142,6 +152,14 @@ class Manifest:
     @property
     def rows(self) -> int:
         return sum(result.rows for result in self.results.values())
+
+    @property
+    def by_vertex(self) -> dict[str, InnerResult]:
+        """What is known of the output of each vertex, from the first of its results."""
+        found = dict(self.inner)
+        for name, result in self.results.items():
+            found.setdefault(name.rpartition(".")[0], InnerResult(result.rows, result.bytes))
+        return found
 
     def result(self, name: str) -> ResultManifest:
         """What was committed of one result.

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from airflow_abs.core.decide.reason import describe_clamp, describe_rule
+from airflow_abs.exchange.records.plan import PlannedEdge
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
 
 
@@ -31,7 +32,7 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "vertices": list(region.planned.vertices),
         "declared": list(region.declared),
         "edges": [asdict(edge) for edge in region.edges],
-        "inside": [asdict(edge) for edge in region.planned_edges if edge.producer in region.planned.vertices],
+        "inside": [_inside_to_json(region, edge) for edge in region.inside],
         "sinks": [{"vertex": sink.vertex, "path": sink.label} for sink in region.planned.sinks],
         "bound": region.planned.subpartitions,
         "parallelism": decision.parallelism if decision else None,
@@ -55,10 +56,19 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
         "expectations": [verdict.to_json() for verdict in region.verdicts],
         "problems": list(region.problems),
         "strange": list(region.strange),
-        "durability": list(map(str, region.planned_edges)),
+        "durability": list(map(region.describe_edge, region.planned_edges)),
         "hot_key": _hot_key_to_json(region),
         "took": region.took,
         "predicted": asdict(region.predicted) if region.predicted else None,
+    }
+
+
+def _inside_to_json(region: RegionView, edge: PlannedEdge) -> dict[str, Any]:
+    written = region.written_inside(edge)
+    return {
+        **asdict(edge),
+        "bytes": written.bytes if written else None,
+        "rows": written.rows if written else None,
     }
 
 

@@ -18,10 +18,10 @@ from airflow_abs.core.durability.row_order import RowOrder
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.expect.verdicts import Verdict
 from airflow_abs.core.hot_key import HotKey
-from airflow_abs.core.wording import format_count
+from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
-from airflow_abs.exchange.records.manifest import Manifest
+from airflow_abs.exchange.records.manifest import InnerResult, Manifest
 from airflow_abs.exchange.records.plan import JobPlan, PlannedEdge, PlannedInput, PlannedRegion
 from airflow_abs.exchange.sources.planned_source import vertex_of
 
@@ -189,6 +189,28 @@ class RegionView:
         if not spans or len(spans) < len(committed):
             return None
         return round(max(end for _, end in spans) - min(start for start, _ in spans), 3)
+
+    @property
+    def inside(self) -> tuple[PlannedEdge, ...]:
+        """Edges between its vertices, of those of which it was decided whether they are written."""
+        return tuple(edge for edge in self.planned_edges if edge.producer in self.planned.vertices)
+
+    def written_inside(self, edge: PlannedEdge) -> InnerResult | None:
+        """What the producer of an edge inside the region wrote; None if it wrote nothing, or has not yet."""
+        if edge.producer not in self.planned.vertices or not self.subtasks or self.committed < len(self.subtasks):
+            return None
+        written = [self.manifests[each.index].by_vertex.get(edge.producer) for each in self.subtasks]
+        known = [each for each in written if each is not None]
+        if len(known) < len(written):
+            return None
+        return InnerResult(sum(each.rows for each in known), sum(each.bytes for each in known))
+
+    def describe_edge(self, edge: PlannedEdge) -> str:
+        """With its reason, and with what was written all the same: after a failure, or for a task that is shared."""
+        written = self.written_inside(edge)
+        if written is None:
+            return str(edge)
+        return f"{edge}; wrote {format_bytes(written.bytes)} in {format_count(written.rows, 'row')}"
 
     @property
     def attempts(self) -> int:

@@ -17,7 +17,7 @@ function nodesOf(job) {
   const nodeOf = (vertex, region) => nodes.get(vertex) ?? nodes.get(region);
   for (const region of job.regions) {
     const crossing = region.edges.filter((edge) => edge.producer).map((edge) => ({ ...edge, from: nodeOf(edge.vertex, edge.producer), to: nodeOf(edge.consumer, region.name), kept: false }));
-    const kept = region.inside.map((edge) => ({ ...edge, from: nodeOf(edge.producer, region.name), to: nodeOf(edge.consumer, region.name), kept: true, keys: [], bytes: null, rows: null }));
+    const kept = region.inside.map((edge) => ({ ...edge, from: nodeOf(edge.producer, region.name), to: nodeOf(edge.consumer, region.name), kept: true, keys: [] }));
     for (const edge of [...kept, ...crossing]) if (edge.from !== edge.to) edge.to.edges.push(edge);
   }
   return [...nodes.values()];
@@ -99,9 +99,9 @@ function drawGraph(job, choose, progress) {
 
 function tellEdge(edge) {
   const ends = `${edge.from.name} → ${edge.to.name}`;
-  if (edge.kept) return [`${ends}: ${edge.reason}`];
   const size = edge.bytes === null ? "size not known yet" : bytes(edge.bytes);
   const rows = edge.rows === null ? "" : `, ${count(edge.rows, "row")}`;
+  if (edge.kept) return [`${ends}: ${edge.reason}`, edge.bytes !== null && `It wrote ${size}${rows}`].filter(Boolean);
   return [`${ends}: ${edge.how}, ${size}${rows}`, edge.reason ?? "durable: this job writes every edge"];
 }
 
@@ -130,7 +130,8 @@ function drawEdge(drawing, edge, { places, down, size }, { entry, share }, look)
 
 // Lines of parts, each with a class of its own.
 function linesOf(edge, down) {
-  if (edge.kept) return [[["kind", edge.durable ? "a file" : "inside Spark"]]];
+  const written = edge.bytes === null ? [] : [[["size", bytes(edge.bytes)], ["rows", roughly(edge.rows)]]];
+  if (edge.kept) return [[["kind", edge.durable ? "a file" : "inside Spark"]], ...written];
   const kind = edge.inferred ? `${edge.kind}, inferred` : edge.kind, size = edge.bytes === null ? "?" : bytes(edge.bytes);
   const rows = [["rows", edge.rows === null ? null : roughly(edge.rows)]], ways = [["kind", kind], ["keys", edge.keys.length ? shorten(edge.keys.join(", "), 20 - kind.length) : null]];
   const lines = down ? [ways, [["size", size]], rows] : [ways, [["size", size], ...rows]];

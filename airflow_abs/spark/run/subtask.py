@@ -202,6 +202,7 @@ class _TryRun:
             results=written.results,
             waited=waited,
             read=written.read,
+            inner=written.execution.work.inner,
         )
         await asyncio.to_thread(write_manifest, self.folder, manifest.continues(self.before))
         await asyncio.to_thread(self.end, "")

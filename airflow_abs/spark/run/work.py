@@ -9,7 +9,13 @@ from functools import partial
 
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.paths import uri_for_spark
-from airflow_abs.exchange.records.manifest import Manifest, ResultFile, ResultManifest, files_for_range
+from airflow_abs.exchange.records.manifest import (
+    InnerResult,
+    Manifest,
+    ResultFile,
+    ResultManifest,
+    files_for_range,
+)
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedStep
 from airflow_abs.exchange.results.measuring import measure_result, merge_results
 from airflow_abs.exchange.results.written_steps import note_written
@@ -106,6 +112,15 @@ class AttemptWork:
         return {
             name: merge_results([result for (_, other), result in self.results.items() if other == name])
             for name in self.spec.results
+        }
+
+    @property
+    def inner(self) -> dict[str, InnerResult]:
+        """What steps of a retry wrote for those after them, by vertex."""
+        return {
+            name.rpartition(".")[0]: InnerResult(result.rows, result.bytes)
+            for (_, name), result in self.results.items()
+            if name not in self.spec.results
         }
 
     def _path(self, step: PlannedStep, piece: Piece) -> ExchangePath:

@@ -14,7 +14,9 @@ import pytest
 
 from airflow_abs.cli.main import main
 from airflow_abs.core.wording import format_bytes
+from airflow_abs.exchange.records.manifest import InnerResult, write_manifest
 from airflow_abs.exchange.records.plan import PlannedEdge, read_plan
+from airflow_abs.exchange.runs.run_json import run_to_json
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.storage.whole_files import write_json
 from tests.file_reads import record_reads
@@ -204,10 +206,14 @@ def dags() -> Path:
 
 def test_every_edge_says_why_it_is_written_or_kept_inside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = revenue_run(tmp_path)
-    run.run("orders", "customers", "enriched")
+    run.run()
+    for manifest in run.manifests["by_region"].values():  # of a second try, which wrote each vertex for the next
+        write_manifest(run.folder, replace(manifest, inner={"rates": InnerResult(rows=10, bytes=1024)}))
+    subtasks = len(run.manifests["by_region"])
     edges = [
         PlannedEdge("orders", "enriched", "orders", True, "durable: writing 1.0 GiB costs 12 s; ..."),
         PlannedEdge("enriched", "by_region", "enriched", False, "kept inside Spark: durable=False; ..."),
+        PlannedEdge("rates", "by_region", "rates", False, "kept inside Spark: ..."),
     ]
     plan = replace(read_plan(run.folder), edges=tuple(edges))
     write_json(run.folder.plan_path, plan.to_json())
@@ -215,3 +221,7 @@ def test_every_edge_says_why_it_is_written_or_kept_inside(tmp_path: Path, capsys
     shown = capsys.readouterr().out
     assert "  edge orders -> enriched.orders: durable: writing 1.0 GiB costs 12 s; ...\n" in shown
     assert "  edge enriched -> by_region.enriched: kept inside Spark: durable=False; ...\n" in shown
+    written = f"wrote {subtasks}.0 KiB in {subtasks * 10} rows"
+    assert f"  edge rates -> by_region.rates: kept inside Spark: ...; {written}\n" in shown
+    (told,) = run_to_json(read_run(run.folder))["regions"][-1]["inside"]
+    assert (told["producer"], told["rows"], told["bytes"]) == ("rates", subtasks * 10, subtasks * 1024)
