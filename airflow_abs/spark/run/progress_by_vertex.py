@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from airflow_abs.exchange.errors import ExchangeError
@@ -20,6 +21,8 @@ from airflow_abs.spark.run.stage_order import (
     explain_marked,
     order_stages,
 )
+
+log = logging.getLogger(__name__)
 
 _EXPLAIN_AFTER_SECONDS = 3.0
 """A shorter operation is over before anybody could look, and is not explained."""
@@ -53,8 +56,10 @@ class ProgressByVertex:
             yield self
         finally:
             explaining.cancel()
-            with suppress(asyncio.CancelledError):
-                await explaining
+            await asyncio.wait({explaining})
+            error = None if explaining.cancelled() else explaining.exception()
+            if error is not None:  # whatever it is, the work goes on without
+                log.warning("how far each vertex is cannot be told: %s: %s", type(error).__name__, error)
 
     async def _explain(self) -> None:
         await asyncio.sleep(_EXPLAIN_AFTER_SECONDS)

@@ -85,8 +85,11 @@ def mark(relation: Relation) -> Relation:
 
     def wrap(alias: str, inner: Relation) -> Relation:
         name = f"{alias}.{next(numbers)}"  # a vertex that is read twice has two markers, which must differ
-        counted = [sql_expression("count(1)")]
-        return proto.Relation(collect_metrics=proto.CollectMetrics(input=inner, name=name, metrics=counted))
+        marked = proto.Relation()
+        marked.collect_metrics.input.CopyFrom(inner)  # the constructor refuses deep plans
+        marked.collect_metrics.name = name
+        marked.collect_metrics.metrics.append(sql_expression("count(1)"))
+        return marked
 
     return wrap_inlined(relation, wrap)
 

@@ -13,6 +13,7 @@ from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress, StageProgress
 from airflow_abs.spark.run import progress as module
+from airflow_abs.spark.run import progress_by_vertex
 from airflow_abs.spark.run.progress import ProgressLog, describe_outcome, describe_progress
 from airflow_abs.spark.run.progress_by_vertex import ProgressByVertex
 from airflow_abs.spark.run.stage_order import Stage, StageOrder
@@ -75,6 +76,21 @@ def test_shares_are_told_until_spark_changes_its_plan() -> None:
 
 def no_plan() -> Any:
     raise AssertionError("nothing is explained here")
+
+
+def test_an_error_of_the_explanation_is_no_error_of_the_work(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(progress_by_vertex, "_EXPLAIN_AFTER_SECONDS", 0.0)
+    listener = ProgressByVertex(Connection(cast("Any", None), None), "", STEP, no_plan, lambda progress: None)
+
+    async def work() -> None:
+        async with asyncio.timeout(60), listener.explained():
+            while len(asyncio.all_tasks()) > 1:  # the explanation, and this
+                await asyncio.sleep(0.01)
+
+    asyncio.run(work())
+    assert caplog.messages == ["how far each vertex is cannot be told: AssertionError: nothing is explained here"]
 
 
 STALL_SECONDS = 0.3
