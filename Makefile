@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-matrix test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 test-yarn check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-matrix test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -49,6 +49,10 @@ test-kafka: $(READY) java ## streams from a real Kafka broker: killed servers, o
 test-s3: $(READY) java ## the daily job on a real store that speaks S3: a retry, a killed server, a wrong key, a store that is away for a minute
 	@$(BIN)/python -m testbed.places s3
 	$(BIN)/pytest -s tests/places/test_s3.py $(TEST_ARGS)
+
+test-yarn: $(READY) java ## the daily job with a Spark server of its own on YARN: right, its token in nothing that others see, nothing left
+	@$(BIN)/python -m testbed.places yarn
+	$(BIN)/pytest -s tests/places/test_yarn.py $(TEST_ARGS)
 
 TIMES ?= 20
 REPEATED := tests/services tests/faults tests/spark/stream tests/operators/streams tests/triggers

@@ -1,4 +1,4 @@
-"""`python -m testbed.places kafka|s3`: bring what the place needs."""
+"""`python -m testbed.places kafka|s3|yarn`: bring what the place needs."""
 
 from __future__ import annotations
 

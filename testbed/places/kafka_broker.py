@@ -8,7 +8,7 @@ from pathlib import Path
 
 from airflow_abs.spark.server.free_ports import choose_free_ports
 from airflow_abs.spark.server.java import find_java_home
-from testbed.places.programs import PlaceError, broker_folder
+from testbed.places.programs import PlaceError, jars_folder
 from testbed.places.served import LOOPBACK, Served
 
 _PROPERTIES = """\
@@ -41,7 +41,7 @@ def kafka_broker(folder: Path) -> Served:
     port, controller = choose_free_ports(2)
     properties = folder / "server.properties"
     properties.write_text(_PROPERTIES.format(host=LOOPBACK, port=port, controller=controller, folder=folder))
-    java = [str(find_java_home() / "bin" / "java"), "-cp", f"{broker_folder()}/*"]
+    java = [str(find_java_home() / "bin" / "java"), "-cp", f"{jars_folder('kafka')}/*"]
     tool = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties)]
     done = subprocess.run(tool, capture_output=True, text=True, check=False, env=os.environ)
     if done.returncode != 0:

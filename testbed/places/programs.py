@@ -8,17 +8,23 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from airflow_abs.spark.server.connector_jars import JarsMissingError, fetch_jars, fetch_listed, read_list
+from airflow_abs.spark.server.connector_jars import CONNECTORS, JarsMissingError, fetch_jars, fetch_listed, read_list
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "places"
 GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-_BROKER = Path(__file__).parent / "kafka_broker.txt"
-NEEDS = {"kafka": ("mvn", "java"), "s3": ("mvn", "java", "go")}
+NEEDS = {
+    "kafka": ("mvn", "java"),
+    "s3": ("mvn", "java", "go"),
+    "yarn": ("mvn", "java"),
+}
 BRINGS = {
     "kafka": "a Kafka broker of 45 jars (44 MB) and Spark's connector (10 MB), by Maven",
     "s3": "Hadoop's S3 connector (13 MB) by Maven, and the S3 gateway versitygw, which Go builds (3 minutes of CPU)",
+    "yarn": "Hadoop's resource manager and node manager, 135 jars (84 MB), by Maven",
 }
+_SERVERS = {"kafka": "kafka_broker", "yarn": "yarn"}
+"""Of which place a list of jars is the server."""
 
 
 class PlaceError(RuntimeError):
@@ -38,9 +44,11 @@ def fetch(place: str) -> None:
             "(Debian: apt-get install maven openjdk-17-jre-headless; Go 1.26 or newer for versitygw)"
         )
     try:
-        fetch_jars(place, os.environ, connector_folder(place))
-        if place == "kafka":
-            fetch_listed("Kafka's broker", read_list(_BROKER), broker_folder(), os.environ)
+        if place in CONNECTORS:
+            fetch_jars(place, os.environ, connector_folder(place))
+        if place in _SERVERS:
+            listed = read_list(Path(__file__).parent / f"{_SERVERS[place]}.txt")
+            fetch_listed(f"the servers of {place}", listed, jars_folder(place), os.environ)
     except JarsMissingError as error:
         raise PlaceError(f"{place}: {error}") from error
     if place == "s3" and not gateway().exists():
@@ -49,7 +57,8 @@ def fetch(place: str) -> None:
 
 def is_fetched(place: str) -> bool:
     """Whether its scenes can run without a download."""
-    return connector_folder(place).exists() and (broker_folder() if place == "kafka" else gateway()).exists()
+    wanted = [connector_folder(place)] if place in CONNECTORS else []
+    return all(each.exists() for each in [*wanted, gateway() if place == "s3" else jars_folder(place)])
 
 
 def connector_folder(place: str) -> Path:
@@ -57,8 +66,9 @@ def connector_folder(place: str) -> Path:
     return FOLDER / f"{place}-connector"
 
 
-def broker_folder() -> Path:
-    return FOLDER / "kafka-broker"
+def jars_folder(place: str) -> Path:
+    """Of the jars of its servers."""
+    return FOLDER / f"{place}-servers"
 
 
 def gateway() -> Path:

@@ -17,7 +17,7 @@ from airflow_abs.demo.bound_child import start_bound, stop_group
 from testbed.places.programs import PlaceError
 
 LOOPBACK = "127.0.0.1"
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 _POLL_SECONDS = 0.1
 _STOP_SECONDS = 10.0
 

@@ -14,11 +14,12 @@ from testbed.places.kafka_broker import kafka_broker
 from testbed.places.programs import PlaceError
 from testbed.places.s3_gateway import S3Gateway
 from testbed.places.served import Served
+from testbed.places.yarn import YarnCluster
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("place", ["kafka", "s3"])
+@pytest.mark.parametrize("place", ["kafka", "s3", "yarn"])
 def test_a_host_that_cannot_is_refused_in_one_sentence(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -33,7 +34,7 @@ def test_a_host_that_cannot_is_refused_in_one_sentence(
 
 def test_a_place_that_nobody_knows_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main("moon") == 2
-    assert capsys.readouterr().err == "python -m testbed.places: found 'moon', expected one of kafka, s3\n"
+    assert capsys.readouterr().err == "python -m testbed.places: found 'moon', expected one of kafka, s3, yarn\n"
 
 
 def test_a_server_comes_back_at_its_address_and_one_that_does_not_come_is_told(tmp_path: Path) -> None:
@@ -63,6 +64,17 @@ def test_everything_of_kafka_stays_on_loopback(tmp_path: Path, monkeypatch: pyte
         kafka_broker(tmp_path)  # no jar is there
     hosts = re.findall(r"(?://|@)([\w.]+):\d+", (tmp_path / "server.properties").read_text())
     assert set(hosts) == {"127.0.0.1"}
+
+
+def test_everything_of_yarn_stays_on_loopback_and_knows_its_own_name(tmp_path: Path) -> None:
+    yarn = YarnCluster.at(tmp_path / "yarn")
+    rows = re.findall(
+        r"<name>([\w.-]+address)</name><value>([\w.]+):(\d+)<", (yarn.folder / "conf" / "yarn-site.xml").read_text()
+    )
+    assert {host for _, host, _ in rows} == {"127.0.0.1"}
+    assert len({port for *_, port in rows}) == len(rows) == 9
+    assert yarn.manager.address in [f"{host}:{port}" for _, host, port in rows]
+    assert yarn.connection["extra"] == {"yarn_resourcemanager_webapp_address": f"http://{yarn.manager.address}"}
 
 
 def test_the_targets_stay_out_of_make_test() -> None:

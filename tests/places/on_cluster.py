@@ -1,0 +1,137 @@
+"""What scenes on a cluster share: a day on a server of its own, which can be stopped in its middle."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from airflow_abs.demo.services import AirflowServices, example_environment
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.server_record import RunServer, read_server
+from airflow_abs.spark.server.application import derive_token
+from tests.airflow_settings import FOR_TESTS
+from tests.places.daily import SECONDS, TARGET_BYTES, Daily, generate_days
+from tests.standalone import RUN_CONNECTION, RUN_SECRET
+from tests.waiting import wait_until
+
+_DAG = "revenue_on_cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class OnCluster(Daily):
+    """`folder` holds everything; both sides see what is in `shared` under the same name."""
+
+    folder: Path = field(kw_only=True)
+
+    @property
+    def shared(self) -> Path:
+        return self.folder / "shared"
+
+    @classmethod
+    @contextmanager
+    def started(
+        cls, folder: Path, connections: Mapping[str, Any], conf: Mapping[str, str], env: Mapping[str, str], **more: Any
+    ) -> Iterator[Self]:
+        """Airflow is up in the block.
+
+        Args:
+            connections: of Airflow, by the name of their variable.
+            conf: of the run's Spark server.
+            env: further environment of Airflow's services.
+            more: what `cls` has beside these.
+        """
+        shared, dags = folder / "shared", folder / "dags"
+        for path in (dags, *(shared / name for name in ("data", "mart", "exchange", "gates"))):
+            path.mkdir(parents=True)
+        generate_days(shared / "data")
+        shutil.copy(Path(__file__).parent / "dags" / f"{_DAG}.py", dags)
+        environment = {
+            **example_environment(shared, TARGET_BYTES),
+            **FOR_TESTS,
+            **{f"AIRFLOW_CONN_{name}": json.dumps(each) for name, each in connections.items()},
+            "AIRFLOW_CONN_RUN_SPARK": RUN_CONNECTION,
+            "AIRFLOW_ABS_PLACE_CONF": json.dumps(dict(conf)),
+            "AIRFLOW_ABS_PLACE_GATES": str(shared / "gates"),
+            **env,
+        }
+        with AirflowServices(folder / "airflow", dags, env=environment, start_seconds=SECONDS) as airflow:
+            yield cls(airflow, shared / "data", shared / "mart", _DAG, folder=folder, **more)
+
+    @contextmanager
+    def held(self, day: int) -> Iterator[str]:
+        """A run of the day, whose join is under way on an executor and waits there until the block ends."""
+        gate = self._gate(f"day-{day}")
+        gate.touch()
+        try:
+            run_id = self.start(day)
+            self.wait_until_held(run_id)
+            yield run_id
+        finally:
+            gate.unlink()
+
+    def wait_until_held(self, run_id: str) -> None:
+        reached = Path(f"{self._gate(run_id)}.reached")
+        wait_until(lambda: reached.exists() or self._is_over(run_id), SECONDS)
+        assert reached.exists(), self.told(run_id)
+        reached.unlink()
+
+    def job(self, run_id: str) -> JobFolder:
+        return JobFolder(self.shared / "exchange", self.dag_id, run_id, "revenue")
+
+    def server(self, run_id: str) -> RunServer:
+        found = read_server(self.job(run_id))
+        assert found is not None
+        return found
+
+    def look_for_token(self, run_id: str, shown: Mapping[str, str], *private: str) -> None:
+        """It must be in nothing that somebody without rights sees: `shown`, by what it is, files, command lines.
+
+        Args:
+            private: patterns of files that hold it, and that nobody but their owner may read.
+        """
+        token = derive_token(RUN_SECRET, self.server(run_id).key)
+        seen, kept = {**shown, "command lines": command_lines()}, ""
+        for path in filter(Path.is_file, self.folder.rglob("*")):
+            with suppress(FileNotFoundError):
+                text = path.read_bytes().decode(errors="replace")
+                if any(re.search(each, str(path)) for each in private) and _is_private(path, self.folder):
+                    kept += text
+                else:
+                    seen[str(path)] = text
+        assert token in kept  # else this looks for something that was nowhere
+        assert any("plan.json" in each for each in seen)
+        assert [each for each, text in seen.items() if token in text] == []
+        characters = sum(map(len, seen.values()))
+        print(f"{run_id}: its token is in none of {len(seen)} texts of {characters / 1e6:.0f} MB", flush=True)
+
+    def environments(self) -> dict[str, str]:
+        """Of the processes that belong to this place."""
+        found = {}
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                found[str(path)] = path.read_bytes().decode(errors="replace")
+        return {name: text for name, text in found.items() if str(self.folder) in text}
+
+    def _gate(self, run_id: str) -> Path:
+        return self.shared / "gates" / run_id
+
+    def _is_over(self, run_id: str) -> bool:
+        return self.api.run_state(self.dag_id, run_id) in {"failed", "success"}
+
+
+def command_lines() -> str:
+    """Of all processes of this host."""
+    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+
+
+def _is_private(path: Path, below: Path) -> bool:
+    """Whether a mode on its way from there keeps others out."""
+    way = [path, *(each for each in path.parents if each != below and each.is_relative_to(below))]
+    return any(each.stat().st_mode & 0o077 == 0 for each in way)

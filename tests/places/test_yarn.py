@@ -1,0 +1,71 @@
+"""The daily job on YARN, each run with a Spark server of its own, by Airflow's own services and a real Spark.
+
+`make test-yarn` fetches Hadoop's daemons and runs this; `make test` and `make test-rest` leave it out.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from airflow_abs.spark.connect.protocol import pyspark_folder
+from testbed.places.yarn import YarnCluster
+from tests.places.on_cluster import OnCluster, command_lines
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.places, pytest.mark.spark, pytest.mark.services, pytest.mark.timeout(3600)]
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@dataclass(frozen=True, slots=True)
+class Place(OnCluster):
+    yarn: YarnCluster = field(kw_only=True)
+
+    def nothing_is_left(self, run_id: str) -> None:
+        """Of its server: no application, process or file."""
+        assert self.yarn.active() == []
+        assert self.server(run_id).application == ""
+        assert list(self.job(run_id).path.glob("_server-*")) == []
+        # A killed master does not delete what it was started with; it is its user's alone.
+        assert {path.stat().st_mode & 0o777 for path in self.yarn.staging.rglob("application_*")} <= {0o700}
+        wait_until(lambda: f"{self.folder}/yarn/local" not in command_lines())
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder, began = tmp_path_factory.mktemp("yarn"), time.monotonic()
+    yarn = YarnCluster.at(folder / "yarn")
+    conf = {
+        "spark.yarn.jars": f"local:{pyspark_folder()}/jars/*",
+        "spark.yarn.stagingDir": f"file://{yarn.staging}",
+        "spark.yarn.appMasterEnv.PYSPARK_PYTHON": sys.executable,
+        "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
+        "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1",
+        "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
+        "spark.driver.memory": "768m",
+        "spark.driver.extraJavaOptions": QUICK,
+        "spark.executor.memory": "640m",
+        "spark.executor.extraJavaOptions": QUICK,
+        "spark.executor.instances": "2",
+        "spark.executor.cores": "1",
+    }
+    env = {**yarn.environment, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_SUBMIT_OPTS": QUICK}
+    with yarn.started(), Place.started(folder, {"CLUSTER": yarn.connection}, conf, env, yarn=yarn) as airflow:
+        print(f"YARN and Airflow are up after {time.monotonic() - began:.0f} s", flush=True)
+        yield airflow
+
+
+def test_a_day_is_right_its_token_is_nowhere_and_nothing_is_left(place: Place) -> None:
+    with place.held(0) as run_id:
+        (application,) = place.yarn.active()
+        assert place.server(run_id).application == application
+        pages = place.yarn.pages()
+        assert any("launch_container.sh" in each for each in pages), sorted(pages)
+        place.look_for_token(run_id, {**pages, **place.environments()}, r"/__spark_conf__")
+    place.ends_right(run_id, 0)
+    place.nothing_is_left(run_id)
