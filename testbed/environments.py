@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tomllib
 import venv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,8 +29,6 @@ SERVER_RELEASE = "AIRFLOW_ABS_SERVER_RELEASE"
 _INSTALL_SECONDS = 1800
 _WHOLE_SPARK = ("pyspark==", "py4j==")
 _TESTED_EXTRAS = ("embedded", "demo", "delta", "iceberg", "s3")
-# Ourselves, and what the release of Airflow says; Airflow brings universal-pathlib.
-_OF_AIRFLOW = ("airflow-abs", "apache-airflow>", "universal-pathlib")
 _AIRFLOW_DAYS = {"3.1.8": "2026-03-14", "3.2.2": "2026-06-01"}
 """Shortly after each release: its own constraints name what was newest then. Others get what is newest now."""
 
@@ -55,15 +52,11 @@ def make_environment(name: str) -> Path:
 
 
 def _airflow_packages(release: str) -> list[Sequence[str]]:
-    """Arguments of pip: a finished Airflow, as somebody has one, then what the package and its tests need, whatever it
-    says of Airflow itself."""
+    """Arguments of pip: a finished Airflow, as somebody has one, then the package and what its tests need."""
     airflow, day = f"apache-airflow=={release}", _AIRFLOW_DAYS.get(release)
     then = [f"--uploaded-prior-to={day}"] if day else []
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = [each for extra in _TESTED_EXTRAS for each in project["optional-dependencies"][extra]]
-    beside = [each for each in (*project["dependencies"], *extras) if not each.startswith(_OF_AIRFLOW)]
-    own = ["--no-deps", "--editable", "."]
-    return [["--upgrade", "pip>=26"], [*then, airflow], [airflow, *beside, "--group", "dev"], own]
+    own = f".[{','.join(_TESTED_EXTRAS)}]"
+    return [["--upgrade", "pip>=26"], [*then, airflow], [airflow, "--editable", own, "--group", "dev"]]
 
 
 def _client_packages(folder: Path) -> list[Sequence[str]]:

@@ -30,8 +30,8 @@ def test_the_tested_cell_is_the_locked_environment() -> None:
 
 def test_what_cannot_be_installed_is_what_the_requirements_refuse() -> None:
     refused = [row[:3] for row in TABLE if row[3].startswith("cannot be installed")]
-    assert refused == [["before 3.3", "any", "any"]]
-    assert "apache-airflow>=3.3" in PROJECT["dependencies"]
+    assert refused == [["before 3.1", "any", "any"]]
+    assert "apache-airflow>=3.1" in PROJECT["dependencies"]
     assert PROJECT["requires-python"] == ">=3.11"
 
 
