@@ -37,11 +37,12 @@ def resolve_files(
     """A source with the options by which it is read, and its columns: declared, or read from its files.
 
     Raises:
-        JobGraphError: there are no files to read them from, or none that may be read for it.
+        JobGraphError: there are no files to read them from, or none that may be read for it; a declared type that no
+            file has.
     """
     files = replace(files, options={**_strict(files), **files.options})
     if files.schema is not None:
-        return files, session.createDataFrame([], files.schema).schema
+        return files, _declared(session, who, files.schema)
     from pyspark.errors import AnalysisException
 
     reader = session.read.format(files.format).options(**files.options)
@@ -56,6 +57,21 @@ def resolve_files(
             raise _nothing_to_read(who, files) from error
         error.add_note(f"raised while the source of {who} was read for its schema: {files.path}")
         raise
+
+
+def _declared(session: Any, who: str, schema: str) -> StructType:
+    from pyspark.errors import PySparkException
+
+    try:
+        declared: StructType = session.createDataFrame([], schema).schema
+    except PySparkException as error:
+        if "char/varchar" not in str(error):  # for those Spark has an internal error
+            raise
+        raise JobGraphError(
+            f"{who}: the schema of its source ({schema}) has a char or a varchar, and files hold texts of any length; "
+            "write STRING instead"
+        ) from error
+    return declared
 
 
 def _strict(files: Files) -> dict[str, str]:

@@ -147,6 +147,17 @@ def test_a_file_whose_header_is_in_another_order_fails_and_is_not_mixed_up(
     )
 
 
+@pytest.mark.parametrize("kind", ["CHAR(3)", "ARRAY<VARCHAR(3)>"])
+def test_a_text_of_a_length_is_refused_with_what_to_write(session: Any, tmp_path: Path, kind: str) -> None:
+    """Spark itself ends in an internal error."""
+    with pytest.raises(JobGraphError) as refused:
+        columns(session, Files(str(tmp_path), schema=f"id INT, code {kind}"))
+    assert str(refused.value) == (
+        f"vertex 'orders': the schema of its source (id INT, code {kind}) has a char or a varchar, and files hold "
+        "texts of any length; write STRING instead"
+    )
+
+
 def test_headers_are_passed_over_only_if_the_author_says_so(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
     lake = write(tmp_path / "lake", a_csv="key,value\n1,2\n")
     options = {"header": "true", "enforceSchema": "true"}
