@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
+from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile.steps import assign_results
 from airflow_abs.spark.compile.vertices import CompiledVertex, compile_vertices
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.proof import prove_vertices
 from airflow_abs.spark.relations import Relation, coalesce, sql_expression
 from airflow_abs.spark.template import bind
 from tests.job_runner import program_of
-from tests.proof.compositions import LEFT, RIGHT, Composition, split_rows
+from tests.proof.compositions import Composition
+from tests.proof.key_kinds import KEY_KINDS
 
 CONF = {
     "spark.sql.shuffle.partitions": "1",
@@ -25,13 +28,15 @@ CONF = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-COLUMNS = {"left": LEFT, "right": RIGHT}
 ROWS = {
     "left": [(n % 5 or None, n % 3, "xyz"[n % 3] if n % 4 else None, n) for n in range(24)],
     "right": [(n % 4 or None, n % 2, "xyw"[n % 3], n % 6) for n in range(14)],
 }
 STEP = "step"
 _IS_PART = "is_part__"
+
+
+Rows = Sequence[tuple[Any, ...]]
 
 
 @dataclass(slots=True)
@@ -43,55 +48,100 @@ class CompositionBench:
 
     def compile(self, composition: Composition) -> tuple[JobGraph, dict[str, CompiledVertex]]:
         inputs = {"left": composition.left, "right": composition.right}
+        columns = composition.columns
         graph = build_job_graph(
             # One subtask each, of which there is nothing to prove.
             [*(JobVertex(name, has_source=True, parallelism=1) for name in inputs), JobVertex(STEP)],
-            [JobEdge(name, STEP, name, each.partitioning, each.names(COLUMNS[name])) for name, each in inputs.items()],
+            [JobEdge(name, STEP, name, each.partitioning, each.names(columns[name])) for name, each in inputs.items()],
             128,
         )
-        programs = {name: program_of(name, None, {}, Files("/-", schema=_ddl(COLUMNS[name]))) for name in inputs}
+        programs = {name: program_of(name, None, {}, Files("/-", schema=_ddl(columns[name]))) for name in inputs}
         programs[STEP] = program_of(STEP, composition, {})
         return graph, compile_vertices(self.session, graph, programs)
 
-    def prove(self, composition: Composition) -> CompiledVertex:
-        """The step.
+    def prove(self, composition: Composition) -> tuple[JobGraph, dict[str, CompiledVertex]]:
+        """All of it, compiled and proved.
 
         Raises:
             JobGraphError: it is refused.
         """
         graph, compiled = self.compile(composition)
         prove_vertices(self.session, graph, compiled)
-        return compiled[STEP]
+        return graph, compiled
 
-    def run(self, composition: Composition, step: CompiledVertex, parts: int) -> tuple[Any, Any]:
+    def run(
+        self, composition: Composition, graph: JobGraph, compiled: Mapping[str, CompiledVertex], parts: int
+    ) -> tuple[Any, Any]:
         """The rows of the whole, and those that `parts` subtasks give together; one request."""
         import pyarrow.compute as pc
 
-        dealt = {
-            "left": split_rows(ROWS["left"], LEFT, composition.left, parts),
-            "right": split_rows(ROWS["right"], RIGHT, composition.right, parts),
-        }
-        runs = [self._bound(step, ROWS, is_part=False)]
-        runs += [self._bound(step, {name: dealt[name][part] for name in dealt}, is_part=True) for part in range(parts)]
-        plan = protos().Plan()
-        plan.root.CopyFrom(reduce(_union, runs))
-        table, _, _ = self.session.client.to_table(plan, {})
+        step = compiled[STEP]
+        specs = {edge.producer: spec for edge, spec in assign_results(self.session, graph, compiled).items()}
+        runs = [self._bound(step, self._tables(composition, ROWS), is_part=False)]
+        for part in range(parts):
+            tables = self._tables(composition, ROWS)
+            cut = {name: specs[name].expression for name in tables}
+            own = {
+                name: _only(rows, f"{cut[name]} % {parts} = {part}") if cut[name] else rows
+                for name, rows in tables.items()
+            }
+            runs.append(self._bound(step, own, is_part=True))
+        table = self._fetch(reduce(_union, runs))
         is_part = table[_IS_PART]
         rows = table.drop_columns([_IS_PART])
         return rows.filter(pc.invert(is_part)), rows.filter(is_part)
 
-    def _bound(self, step: CompiledVertex, rows: Mapping[str, Iterable[Any]], *, is_part: bool) -> Relation:
-        local = {name: partial(coalesce, self._local(name, rows[name]), 1) for name in rows}
+    def run_whole(
+        self, composition: Composition, compiled: Mapping[str, CompiledVertex], *, turned: bool = False
+    ) -> Any:
+        """The rows of the whole alone; `turned` gives it its own in another order."""
+        rows = {name: ROWS[name][::-1] if turned else ROWS[name] for name in ROWS}
+        whole = self._fetch(self._bound(compiled[STEP], self._tables(composition, rows), is_part=False))
+        return whole.drop_columns([_IS_PART])
+
+    def _fetch(self, relation: Relation) -> Any:
+        plan = protos().Plan()
+        plan.root.CopyFrom(relation)
+        table, _, _ = self.session.client.to_table(plan, {})
+        return table
+
+    def _bound(self, step: CompiledVertex, tables: Mapping[str, Relation], *, is_part: bool) -> Relation:
+        local = {name: partial(coalesce, table, 1) for name, table in tables.items()}
         bound = bind(step.relation, {placeholder: local[edge.input_name] for placeholder, edge in step.inputs.items()})
         proto = protos()
-        columns = [sql_expression("*"), sql_expression(f"{str(is_part).lower()} AS {_IS_PART}")]
-        return proto.Relation(project=proto.Project(input=bound, expressions=columns))
+        chosen = [*(_comparable(each) for each in step.schema.fields), f"{str(is_part).lower()} AS {_IS_PART}"]
+        return proto.Relation(project=proto.Project(input=bound, expressions=list(map(sql_expression, chosen))))
 
-    def _local(self, name: str, rows: Iterable[Any]) -> Relation:
+    def _tables(self, composition: Composition, rows: Mapping[str, Rows]) -> dict[str, Relation]:
+        """With values in the place of the numbers that stand for them."""
+        kind = KEY_KINDS[composition.kind]
+        proto = protos()
+        tables = {}
+        for name, columns in composition.columns.items():
+            first, *others = columns
+            chosen = [f"{kind.expression(first, name)} AS {first}", *others]
+            expressions = [sql_expression(each) for each in chosen]
+            local = self._local(name, [first, *others], rows[name])
+            tables[name] = proto.Relation(project=proto.Project(input=local, expressions=expressions))
+        return tables
+
+    def _local(self, name: str, columns: Sequence[str], rows: Rows) -> Relation:
         if name not in self._schemas:
-            self._schemas[name] = self.session.createDataFrame([], _ddl(COLUMNS[name])).schema
+            kinds = dict(zip(columns, ("int", "int", "string", "bigint"), strict=True))
+            self._schemas[name] = self.session.createDataFrame([], _ddl(kinds)).schema
         frame = self.session.createDataFrame(list(rows), self._schemas[name])
         return frame._plan.to_proto(self.session.client).root
+
+
+def _comparable(column: Any) -> str:
+    """As text, where Arrow's Python has no value for it."""
+    name = quote(column.name)
+    return f"CAST({name} AS STRING) AS {name}" if column.dataType.typeName() == "yearmonthinterval" else name
+
+
+def _only(rows: Relation, condition: str) -> Relation:
+    proto = protos()
+    return proto.Relation(filter=proto.Filter(input=rows, condition=sql_expression(condition)))
 
 
 def _union(one: Relation, other: Relation) -> Relation:

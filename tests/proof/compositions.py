@@ -1,21 +1,28 @@
 """Random transforms: two to six operators over two small tables that reach them by random edges.
 
 A composition is plain data, so that hypothesis can shrink it and print it. A step's numbers choose columns (modulo how
-many there are at that point), so any numbers make a transform that Spark can analyse.
+many there are at that point), so nearly any numbers make a transform that Spark can analyse; some types cannot be
+compared or ordered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from airflow_abs.core.graph.partitioning import Partitioning
+from tests.proof.key_kinds import KEY_KINDS
 
 KINDS = ("inner", "left", "right", "full", "semi", "anti")
+PLAIN = "int and bigint"
 LEFT = {"a": "int", "b": "int", "c": "string", "v": "bigint"}
 RIGHT = {"a": "bigint", "b": "int", "d": "string", "w": "bigint"}
+"""Columns, where the kind of the first is `PLAIN`."""
+_COMPARED = {"tinyint", "smallint", "int", "bigint", "float", "double", "string"}
+"""Types of which Spark compares any two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +48,18 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
+    """Both tables, by the kind of their first column (`KEY_KINDS`), and what is made of them."""
+
     left: Edge
     right: Edge
     steps: tuple[Step, ...]
+    kind: str = PLAIN
+
+    @property
+    def columns(self) -> Mapping[str, Mapping[str, str]]:
+        """Types by table and column."""
+        kind = KEY_KINDS[self.kind]
+        return {"left": LEFT | {"a": kind.left}, "right": RIGHT | {"a": kind.right}}
 
     def __call__(self, left: Any, right: Any) -> Any:
         """The transform: reads `right` at least once."""
@@ -67,6 +83,16 @@ def _new(frame: Any, name: str) -> str:
 def _keys(frame: Any, first: int, second: int) -> list[str]:
     """One column, or two."""
     return list(dict.fromkeys([_pick(frame, first), _pick(frame, second)][: 1 + first % 2]))
+
+
+def _equal(frame: Any, one: str, other_frame: Any, other: str) -> Any:
+    """As text where Spark has no common type for them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    kinds = {dict(frame.dtypes)[one], dict(other_frame.dtypes)[other]}
+    if len(kinds) == 1 or kinds <= _COMPARED:
+        return F.col(one) == F.col(other)
+    return F.col(one).cast("string") == F.col(other).cast("string")
 
 
 def _filter(frame: Any, right: Any, first: int, second: int) -> Any:
@@ -137,9 +163,9 @@ def _join(frame: Any, right: Any, first: int, second: int) -> Any:
         other = F.broadcast(other)
     condition = F.col(_pick(frame, first)).cast("string") == F.col(_pick(other, second)).cast("string")
     if first % 3 != 1:
-        condition = F.col(_pick(frame, 0)) == F.col(_pick(other, first // 3 % 2))
+        condition = _equal(frame, _pick(frame, 0), other, _pick(other, first // 3 % 2))
         if second % 3 == 1:
-            condition = condition & (F.col(_pick(frame, 1)) == F.col(_pick(other, 1)))
+            condition = condition & _equal(frame, _pick(frame, 1), other, _pick(other, 1))
     return frame.join(other, condition, KINDS[second % len(KINDS)])
 
 
@@ -148,7 +174,7 @@ def _semi_join(frame: Any, right: Any, first: int, second: int) -> Any:
 
     name = _new(frame, "other")
     other = right.select(F.col(_pick(right, second)).alias(name))
-    return frame.join(other, F.col(_pick(frame, first)) == F.col(name), "semi")
+    return frame.join(other, _equal(frame, _pick(frame, first), other, name), "semi")
 
 
 def _union(frame: Any, right: Any, first: int, second: int) -> Any:
@@ -178,7 +204,63 @@ def _lookup(frame: Any, right: Any, first: int, second: int) -> Any:
     key = _pick(right, second)
     name = _new(frame, "k")
     other = right.groupBy(F.col(key).alias(name)).agg(F.count(F.lit(1)).alias(_new(frame, "kn")))
-    return frame.join(other, F.col(_pick(frame, first)) == F.col(name), KINDS[first % 2])
+    return frame.join(other, _equal(frame, _pick(frame, first), other, name), KINDS[first % 2])
+
+
+def _pandas_by_key(frame: Any, right: Any, first: int, second: int) -> Any:
+    """A function over partitions, which counts by key: its author brings equal keys together, or all rows."""
+    keys = _keys(frame, first, second)
+    together = [frame.repartition(*keys), frame.repartition(3, *keys), frame.coalesce(1)][second % 3]
+    return together.select(*_texts(keys)).mapInPandas(_count_each, "k STRING, n BIGINT")
+
+
+def _arrow_total(frame: Any, right: Any, first: int, second: int) -> Any:
+    """A function that counts all rows of its one partition."""
+    texts = frame.select(*_texts([_pick(frame, first)]))
+    return [texts.coalesce(1), texts.repartition(1)][second % 2].mapInArrow(_count_all, "n BIGINT")
+
+
+def _arrow_rows(frame: Any, right: Any, first: int, second: int) -> Any:
+    """A function that treats row by row, whatever its partition holds; the key may pass by."""
+    chosen = frame.select(_pick(frame, first), _pick(frame, second + 1)).toDF("p", "q")
+    return [chosen, chosen.coalesce(1)][second % 2].mapInArrow(_keep_all, chosen.schema)
+
+
+def _pandas_groups(frame: Any, right: Any, first: int, second: int) -> Any:
+    """A function over groups, whose author moves rows before."""
+    moved = [frame, frame.coalesce(1), frame.repartition(2, _pick(frame, second))][second % 3]
+    return moved.groupBy(*_keys(frame, first, second)).applyInPandas(_count_group, "n BIGINT")
+
+
+def _texts(names: list[str]) -> list[Any]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return [F.coalesce(F.col(name).cast("string"), F.lit("-")).alias(f"t{place}") for place, name in enumerate(names)]
+
+
+def _count_each(frames: Iterator[Any]) -> Iterator[Any]:
+    import pandas as pd
+
+    counted: Counter[str] = Counter()
+    for frame in frames:
+        counted.update("/".join(row) for row in frame.itertuples(index=False))
+    yield pd.DataFrame({"k": list(counted), "n": list(counted.values())}).astype({"k": "object", "n": "int64"})
+
+
+def _count_all(batches: Iterator[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    yield pa.RecordBatch.from_pydict({"n": [sum(batch.num_rows for batch in batches)]})
+
+
+def _keep_all(batches: Iterator[Any]) -> Iterator[Any]:
+    yield from batches
+
+
+def _count_group(frame: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({"n": [len(frame)]})
 
 
 OPERATORS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
@@ -196,19 +278,11 @@ OPERATORS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
     "union": _union,
     "set": _set,
     "lookup": _lookup,
+    "pandas_by_key": _pandas_by_key,
+    "arrow_total": _arrow_total,
+    "arrow_rows": _arrow_rows,
+    "pandas_groups": _pandas_groups,
 }
 READS_RIGHT = {"join", "semi_join", "set", "lookup"}
-SELDOM = {"all", "limit"}
+SELDOM = {"all", "limit", "arrow_total"}
 """Refused nearly always, with everything around them."""
-
-
-def split_rows(rows: Sequence[tuple[Any, ...]], columns: Mapping[str, str], edge: Edge, parts: int) -> list[list[Any]]:
-    """What each subtask gets. Any function of the keys will do for a hash edge, and any dealing out for a rebalance."""
-    if edge.partitioning is Partitioning.BROADCAST:
-        return [list(rows)] * parts
-    places = [list(columns).index(name) for name in edge.names(columns)]
-    dealt: list[list[Any]] = [[] for _ in range(parts)]
-    for number, row in enumerate(rows):
-        by_key = sum(map(ord, repr(tuple(row[place] for place in places))))
-        dealt[(by_key if edge.partitioning is Partitioning.HASH else number) % parts].append(row)
-    return dealt
