@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from datetime import date
@@ -36,18 +37,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
     """Run what the parsed command set as `run`; errors are told in one line, after the parser's name."""
-    options = parser.parse_args(arguments)
-    if not hasattr(options, "run"):
-        parser.print_help()
-        return 2
     try:
-        return int(options.run(options))
+        options = parser.parse_args(arguments)
+        if not hasattr(options, "run"):
+            parser.print_help()
+            return 2
+        return _run(options)
+    except BrokenPipeError:  # the reader of `airflow-abs explain ... | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed as the process ends
+        return 0
     except KeyboardInterrupt:
         print("interrupted; everything that was started has been ended", file=sys.stderr)
         return 130
     except (ValueError, OSError, RuntimeError, ExchangeError, SparkOperationError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    status = int(options.run(options))
+    sys.stdout.flush()
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:

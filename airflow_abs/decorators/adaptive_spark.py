@@ -50,6 +50,14 @@ class VertexFactory:
         """The same transform with these options replaced, for example ``override(task_id="again", retries=0)``."""
         return VertexFactory(self.function, {**self._options, **options})
 
+    def __getattr__(self, name: str) -> NoReturn:
+        """Edges and columns are a vertex's, which it is once it is called."""
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if hasattr(AdaptiveSparkOperator, name):
+            own = name_of(self.function)
+            message = f"{own} is the function that declares a vertex; write {own}().{name}(...)"
+        raise AttributeError(message, name=name, obj=self)
+
     def expand(self, **_: Any) -> NoReturn:
         """Airflow's dynamic mapping, which a vertex has already.
 

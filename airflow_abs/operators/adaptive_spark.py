@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
@@ -15,20 +16,19 @@ from airflow_abs.core.graph.job_graph import JobEdge
 from airflow_abs.core.graph.join_types import JoinType
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.settings import FLAG, VertexOptions, Where, check_options, setting
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.pruned_by import VertexColumn
 from airflow_abs.operators.ordering import OrderedVertex
 from airflow_abs.operators.pruning_edges import column_of, pruning_edges
+from airflow_abs.operators.query import check_query, is_file, read_query
 from airflow_abs.spark.transforms.functions import name_of
 from airflow_abs.tables.kinds import to_declared
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.tables.source import LandedSource, TableSource
 
 Source = Files | TableSource | LandedSource
-
-_IN_BRACES = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
-"""An input of a query; what Jinja replaces has two braces."""
 
 _MAY_BE_HASHED = (Partitioning.HASH, Partitioning.INFERRED)
 
@@ -67,8 +67,10 @@ class AdaptiveSparkOperator(OrderedVertex):
         task_id: name of the vertex, unique in the job.
         transform: function, DataFrames in by input name and one DataFrame out; with exactly one input it
             may be left out, which passes the input on. The source of a vertex without inputs is its first parameter.
-        sql: a query instead of a transform, with inputs in braces and `transform_kwargs` as named parameters:
-            ``"SELECT * FROM {orders} JOIN {customers} USING (customer_id) WHERE day = :day"``; templated.
+        sql: a query instead of a transform, with inputs in braces (``{source}`` is the vertex's own) and
+            `transform_kwargs` as named parameters:
+            ``"SELECT * FROM {orders} JOIN {customers} USING (customer_id) WHERE day = :day"``; templated. Or a file
+            beside the DAG file or in its `template_searchpath`: ``"revenue.sql"``.
         source: the files or the table that it reads.
         inputs: other vertices, by input name; `plan` infers how their rows must be distributed. Or edges, which say
             how.
@@ -107,6 +109,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         self.transform_kwargs = dict(transform_kwargs or {})
         self.expectations = read_expectations(task_id, expect or {})
         self.options = check_options(f"vertex {task_id!r}", options, VertexOptions, task_kwargs)
+        _check_keywords(task_id, task_kwargs)
         self.task_kwargs = task_kwargs
         self._check_inputs()
         self._check_join()
@@ -150,6 +153,12 @@ class AdaptiveSparkOperator(OrderedVertex):
         """The values of a column of its output, by which the source of another vertex of its job is pruned."""
         return column_of(self, name, OPEN_JOB.get() or ())
 
+    def read_sql_file(self, dag: Any) -> None:
+        """Put the text of ``sql="revenue.sql"`` in its place; errors as `read_query` and `check_query`."""
+        if self.sql is not None and is_file(self.sql):
+            self.sql = read_query(self.task_id, self.sql, dag)
+            self._check_transform()
+
     def to_declared(self) -> DeclaredVertex:
         """The record of it, as far as it is known without its job."""
         return DeclaredVertex(
@@ -174,6 +183,8 @@ class AdaptiveSparkOperator(OrderedVertex):
     def _check_inputs(self) -> None:
         for name, edge in self.inputs.items():
             if not isinstance(edge, Edge):
+                if callable(edge):
+                    raise JobGraphError(f"vertex {self.task_id!r}: input {name!r} is {_not_called(edge)}")
                 raise JobGraphError(
                     f"vertex {self.task_id!r}: input {name!r} is {edge!r}; expected another vertex, or an edge of "
                     "one such as orders.hash('customer_id')"
@@ -187,11 +198,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         for name, value in self.transform_kwargs.items():
             for each in _flatten(value):
                 if callable(each):
-                    raise JobGraphError(
-                        f"vertex {self.task_id!r}: argument {name!r} is the function {name_of(each)} itself; expected "
-                        "another vertex, or a JSON value. A function that declares a vertex or a task does so when it "
-                        f"is called: write {name_of(each)}()"
-                    )
+                    raise JobGraphError(f"vertex {self.task_id!r}: argument {name!r} is {_not_called(each)}")
                 vertex = each.producer if isinstance(each, Edge) else each
                 if isinstance(vertex, AdaptiveSparkOperator):
                     raise JobGraphError(
@@ -210,7 +217,7 @@ class AdaptiveSparkOperator(OrderedVertex):
         if len(hashed) != 2 or len(self.inputs) != 2 or self.source is not None:
             raise JobGraphError(
                 f"vertex {self.task_id!r}: join={join!r} is for a vertex with exactly two inputs, both hash(); "
-                f"found {len(self.inputs)} input(s), {len(hashed)} of them hash()"
+                f"found {format_count(len(self.inputs), 'input')}, {len(hashed)} of them hash()"
                 + (", and a source" if self.source else "")
             )
 
@@ -243,18 +250,43 @@ class AdaptiveSparkOperator(OrderedVertex):
     def _check_sql(self, sql: str, names: list[str]) -> None:
         if self.transform is not None:
             raise JobGraphError(f"vertex {self.task_id!r}: it has a transform and sql; give it one of the two")
-        missing = [name for name in names if f"{{{name}}}" not in sql]
-        if missing:
+        if not is_file(sql):
+            check_query(self.task_id, sql, names, self.transform_kwargs)
+
+
+def _not_called(function: Callable[..., Any]) -> str:
+    name = name_of(function)
+    return (
+        f"the function {name} itself; expected another vertex, or a JSON value. A function that declares a vertex or a "
+        f"task does so when it is called: write {name}()"
+    )
+
+
+def _check_keywords(vertex: str, given: Mapping[str, Any]) -> None:
+    """Further keywords are Airflow's, which would name one of its own operators instead of the vertex."""
+    known = _airflow_keywords()
+    for name in given:
+        if name not in known:
+            own = [
+                *inspect.signature(AdaptiveSparkOperator.__init__).parameters,
+                *(f.name for f in fields(VertexOptions)),
+            ]
             raise JobGraphError(
-                f"vertex {self.task_id!r}: its sql does not read {', '.join(missing)}; name each input in braces, as "
-                f"in FROM {{{missing[0]}}}, or drop the input"
+                f"vertex {vertex!r}: {name!r} is neither an argument of a vertex nor of Airflow's tasks"
+                + _suggest(name, [*own, *known])
             )
-        unknown = sorted(set(_IN_BRACES.findall(sql)) - set(names))
-        if unknown:
-            raise JobGraphError(
-                f"vertex {self.task_id!r}: its sql reads {', '.join(unknown)}, which is not an input; its inputs are "
-                f"{', '.join(names)}"
-            )
+
+
+@cache
+def _airflow_keywords() -> frozenset[str]:
+    from airflow.sdk import BaseOperator
+
+    return frozenset(inspect.signature(BaseOperator.__init__).parameters) - {"self", "kwargs"}
+
+
+def _suggest(name: str, known: Collection[str]) -> str:
+    close = get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _flatten(value: Any) -> Iterator[Any]:
@@ -309,7 +341,9 @@ def check_parameters(vertex: str, transform: Callable[..., Any], inputs: list[st
                 part
                 for part in (
                     f"parameters without a value: {', '.join(missing)}" if missing else "",
-                    f"not a parameter: {', '.join(unknown)}" if unknown and not open_ended else "",
+                    f"not a parameter: {', '.join(unknown)}" + _suggest(unknown[0], missing)
+                    if unknown and not open_ended
+                    else "",
                 )
                 if part
             )

@@ -12,6 +12,7 @@ from airflow_abs.airflow_abilities import START_IN_TRIGGERER, SkipMixin, airflow
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.graph.joining import find_idle
 from airflow_abs.core.settings import JobSettings
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.operators.job_task import JobTask, logical_date
@@ -124,7 +125,7 @@ class PlanOperator(JobTask, SkipMixin):
             plan = plan_job(session, folder, self.graph, programs, self.options, open_path, facts, known)
         mark_root(folder.root)
         for region in plan.regions:
-            self.log.info("compiled region %s: %d Spark write(s)", region.name, len(region.steps))
+            self.log.info("compiled region %s: %s", region.name, format_count(len(region.steps), "Spark write"))
         for name, into in plan.fused.items():
             self.log.info("region %s runs inside %s today", name, into)
         told = {"regions": [region.name for region in plan.regions], "slots": plan.slots, "spark": plan.spark_version}
@@ -152,7 +153,8 @@ class PlanOperator(JobTask, SkipMixin):
         from airflow_abs.spark.run.attempt import release_sessions
 
         try:
-            self.log.info("cleared: ended %d Spark session(s)", asyncio.run(release_sessions(endpoint, folder)))
+            ended = asyncio.run(release_sessions(endpoint, folder))
+            self.log.info("cleared: ended %s", format_count(ended, "Spark session"))
         except MissingFileError:
             return  # it was never planned before
         except (ExchangeError, SparkOperationError) as error:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.core.wording import format_count
+from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.operators.job_task import JobTask, logical_date
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ class ReleaseOperator(JobTask):
             if run is not None:
                 asyncio.run(find_unseen_hot_keys(endpoint, run, context["ti"].try_number))
             ended = asyncio.run(release_sessions(endpoint, self.folder(context)))
-            self.log.info("ended %d Spark session(s)", ended)
+            self.log.info("ended %s", format_count(ended, "Spark session"))
+        except MissingFileError:
+            self.log.info("nothing to end on Spark: plan stored no plan")
         except (ExchangeError, SparkOperationError) as error:
             self.log.warning("could not end this run's Spark sessions: %s", error)
 

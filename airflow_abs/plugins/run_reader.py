@@ -105,7 +105,7 @@ class RunReader:
             folder = JobFolder(self.open_path(exchange), run.dag_id, run.run_id, job)
             view = views[job] = read_run(folder, reader=self._reader(run, tasks))
         except MissingFileError as error:
-            return {**known, "problem": f"there is no plan at {error.path}", "missing": True}
+            return {**known, **_describe_missing(job, tasks, error)}
         except _UNREADABLE as error:
             return {**known, "problem": f"{type(error).__name__}: {error}"}
         told = run_to_json(view)
@@ -183,6 +183,14 @@ def _times_of(view: RunView) -> JobTimes:
         for region in view.regions
     }
     return JobTimes(view.plan.slots, operations)
+
+
+def _describe_missing(job: str, tasks: Tasks, error: MissingFileError) -> dict[str, Any]:
+    """A plan that was stored is `missing`; one that failed never was."""
+    plan = next(iter(tasks.get(f"{job}.plan", ())), None)
+    if plan is None or plan.state in ("success", "skipped"):
+        return {"problem": f"there is no plan at {error.path}", "missing": True}
+    return {"problem": f"its plan task has not stored a plan (state: {plan.state or 'none'})"}
 
 
 def _own_tasks(job: str, tasks: Tasks) -> dict[str, Any]:

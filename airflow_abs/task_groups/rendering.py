@@ -56,6 +56,8 @@ def render_job(
     """
     if ignored := settings.start_from_trigger and not has(START_IN_TRIGGERER):
         settings = replace(settings, start_from_trigger=False)
+    for vertex in declared:
+        vertex.read_sql_file(group.dag)
     graph = build_job_graph(
         [vertex.to_declared().to_vertex() for vertex in declared],
         [edge for vertex in declared for edge in vertex.to_edges()],

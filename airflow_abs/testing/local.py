@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_abs.core.decide.region_decision import RegionDecision
     from airflow_abs.core.expect.verdicts import Verdict
     from airflow_abs.exchange.paths import JobFolder
+    from airflow_abs.exchange.records.plan import JobPlan
     from airflow_abs.operators.plan import PlanOperator
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
     from airflow_abs.tables.access import TableAccess
@@ -58,8 +60,9 @@ def run_locally(
     inputs: Mapping[str, pa.Table | Sequence[Mapping[str, Any]]] | None = None,
     *,
     endpoint: ConnectEndpoint | None = None,
-    logical_date: datetime | None = None,
+    logical_date: datetime | str | None = None,
     context: Mapping[str, Any] | None = None,
+    check_sinks: bool = False,
 ) -> LocalRun:
     """Plan, decide, run and commit a job as Airflow would, and hand back the rows of every vertex.
 
@@ -73,15 +76,19 @@ def run_locally(
         inputs: rows in the place of a vertex's source, as a table or as dicts; with `Files(schema=...)` they get its
             types. Sources that are not named here are read.
         endpoint: a Spark Connect server on this host; by default the embedded one.
-        logical_date: for templates; dates and the data interval are those of `airflow dags test` with it.
+        logical_date: for templates, such as ``"2026-01-03"``; dates and the data interval are those of
+            `airflow dags test` with it.
         context: further variables of templates.
+        check_sinks: whether to compare the columns of tables that are sinks with the real tables, as `plan` does. Their
+            connections must then be known here, such as by ``AIRFLOW_CONN_LAKE``. Nothing is published to them.
 
     Raises:
-        JobGraphError: the job cannot be planned, or `inputs` does not fit it.
+        JobGraphError: the job cannot be planned, `inputs` does not fit it, or a sink has other columns.
+        TableError: a table cannot be reached.
         ExpectationError: rows fail an expectation of a vertex.
         SparkOperationError, ExchangeError: as of a subtask or a commit.
     """
-    return _run_each(job, [parallelism], inputs, endpoint, logical_date, context)[0]
+    return _run_each(job, [parallelism], inputs, endpoint, logical_date, context, check_sinks)[0]
 
 
 def assert_same_at_any_parallelism(
@@ -90,8 +97,9 @@ def assert_same_at_any_parallelism(
     inputs: Mapping[str, pa.Table | Sequence[Mapping[str, Any]]] | None = None,
     *,
     endpoint: ConnectEndpoint | None = None,
-    logical_date: datetime | None = None,
+    logical_date: datetime | str | None = None,
     context: Mapping[str, Any] | None = None,
+    check_sinks: bool = False,
 ) -> None:
     """Run a job at several numbers of subtasks and compare the rows of every vertex, in any order, with the first's.
 
@@ -104,7 +112,7 @@ def assert_same_at_any_parallelism(
 
     if len(parallelisms) < 2:
         raise ValueError(f"parallelisms is {parallelisms!r}; expected at least two numbers to compare, such as (1, 7)")
-    first, *others = _run_each(job, parallelisms, inputs, endpoint, logical_date, context)
+    first, *others = _run_each(job, parallelisms, inputs, endpoint, logical_date, context, check_sinks)
     for parallelism, run in zip(parallelisms[1:], others, strict=True):
         for name, vertex in run.items():
             difference = describe_difference(vertex.rows, first[name].rows)
@@ -120,8 +128,9 @@ def _run_each(
     parallelisms: Sequence[int | None],
     inputs: Mapping[str, Any] | None,
     endpoint: ConnectEndpoint | None,
-    logical_date: datetime | None,
+    logical_date: datetime | str | None,
     further: Mapping[str, Any] | None,
+    check_sinks: bool,
 ) -> list[LocalRun]:
     from airflow_abs.spark.connect.session import open_session
 
@@ -131,6 +140,8 @@ def _run_each(
         server = endpoint or embedded_endpoint()
         with open_session(server) as session:
             planned = _plan(task, Path(name), session, server, inputs or {}, context, spread=None not in parallelisms)
+            if check_sinks:
+                _check_sinks(task, planned.plan, session, context)
             runs = []
             for number, parallelism in enumerate(parallelisms):
                 run = planned
@@ -160,7 +171,7 @@ def embedded_endpoint() -> ConnectEndpoint:
     return ensure_embedded_server(embedded_folder())
 
 
-def _context(dag: Any, logical_date: datetime | None, further: Mapping[str, Any] | None) -> dict[str, Any]:
+def _context(dag: Any, logical_date: datetime | str | None, further: Mapping[str, Any] | None) -> dict[str, Any]:
     """The variables of Airflow's templates that a date gives, as `DAG.test` has them."""
     from airflow.sdk.execution_time.context import MacrosAccessor
     from airflow.sdk.timezone import coerce_datetime, convert_to_utc
@@ -170,7 +181,8 @@ def _context(dag: Any, logical_date: datetime | None, further: Mapping[str, Any]
     integrate_macros_plugins()
     context: dict[str, Any] = {"dag": dag, "macros": MacrosAccessor(), "params": {}}
     if logical_date is not None:
-        date = convert_to_utc(coerce_datetime(logical_date))
+        given = _parse_date(logical_date) if isinstance(logical_date, str) else logical_date
+        date = convert_to_utc(coerce_datetime(given))
         interval = core_timetable(dag.timetable).infer_manual_data_interval(run_after=date)
         day = date.strftime("%Y-%m-%d")
         context |= {
@@ -182,6 +194,17 @@ def _context(dag: Any, logical_date: datetime | None, further: Mapping[str, Any]
             "ts": date.isoformat(),
         }
     return context | dict(further or {})
+
+
+def _parse_date(text: str) -> datetime:
+    from airflow.sdk.timezone import parse
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise JobGraphError(
+            f"logical_date is {text!r}; expected a date such as '2026-01-03' or '2026-01-03T06:00:00+01:00'"
+        ) from error
 
 
 def _plan(
@@ -249,6 +272,24 @@ def _sink_in(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
     own = value if value["kind"] == FILES else {"kind": FILES}
     return {**own, "path": str(folder), "mode": "overwrite"}
+
+
+def _check_sinks(task: PlanOperator, plan: JobPlan, session: Any, context: Mapping[str, Any]) -> None:
+    """The columns of each vertex that publishes to a table fit into it; errors as `run_locally`."""
+    from pyspark.sql.types import StructType
+
+    from airflow_abs.hooks.catalogs import table_access
+    from airflow_abs.spark.catalog.session_catalog import SessionCatalog
+    from airflow_abs.spark.compile.table_rows import check_columns_fit
+    from airflow_abs.tables.declared import find_targets, read_declared
+    from airflow_abs.tables.kinds import FILES
+
+    sinks = {each["name"]: each["sink"] for each in task.vertices if each["sink"] and each["sink"]["kind"] != FILES}
+    tables = {name: read_declared(_render(task, sink, context)) for name, sink in sinks.items()}
+    targets = find_targets(tables, table_access(lambda: nullcontext(SessionCatalog(session))))
+    schemas = {step.result: step.schema for region in plan.regions for step in region.steps}
+    for name, target in targets.items():
+        check_columns_fit(name, StructType.fromJson(json.loads(schemas[f"{name}.sink"])), target)
 
 
 def _render(task: PlanOperator, value: Any, context: Mapping[str, Any]) -> Any:

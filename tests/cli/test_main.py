@@ -68,3 +68,17 @@ def test_a_date_that_is_none_is_a_usage_error(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit, match="2"):
         main(["demo", "--dates", "tomorrow"])
     assert "expected days with commas, for example 2026-01-01,2026-01-02" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_ends_a_command_quietly(tmp_path: Path) -> None:
+    script = f"""
+import argparse, sys
+from airflow_abs.cli.main import run_command
+parser = argparse.ArgumentParser("airflow-abs")
+parser.set_defaults(run=lambda _: print("a line\\n" * {100_000}) or 0)
+sys.exit(run_command(parser, []))
+"""
+    (tmp_path / "long.py").write_text(script)
+    command = f"set -o pipefail; {sys.executable} {tmp_path}/long.py | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("a line\n", "")

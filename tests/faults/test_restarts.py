@@ -184,7 +184,7 @@ def test_the_same_rows_come_out_in_pieces_under_one_manifest(
     folders = {file.path.split("/")[3] for result in pieces.results.values() for file in result.files}
     assert folders == {"piece-0", "piece-1", "piece-2", "piece-3"}
     assert pieces.attempt == 3
-    assert "out of memory 2 time(s) before: running in 4 piece(s)" in caplog.text
+    assert "out of memory 2 times before: running in 4 pieces" in caplog.text
     from airflow_abs.exchange.records.reports import report
 
     run.reports["enriched"] = [report(manifest, 2) for manifest in (pieces, whole)]

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_abs.exchange.records.job_history import read_history
 from airflow_abs.operators.release import ReleaseOperator
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from tests.recorded_runs import revenue_run
 
 
@@ -64,3 +65,15 @@ def test_a_run_that_was_never_planned_leaves_no_history(tmp_path: Path, capsys: 
     release._tell_of_the_run(context_of("dag", "run"))
     assert "no metrics of this run, and nothing for the job's history" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_was_never_planned_has_nothing_to_end_on_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = SimpleNamespace(find_endpoint=lambda: ConnectEndpoint("127.0.0.1", 1))
+    monkeypatch.setattr(ReleaseOperator, "spark_hook", lambda *_: hook)
+    release = ReleaseOperator(task_id="release", task_ids=[], exchange=str(tmp_path), job="revenue", conn_id="spark")
+    release._end_on_spark(None, context_of("dag", "run"))
+    told = capsys.readouterr().out
+    assert "nothing to end on Spark: plan stored no plan" in told
+    assert "warning" not in told.lower()

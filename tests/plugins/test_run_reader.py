@@ -43,6 +43,13 @@ def test_missing_data_is_named(tmp_path: Path) -> None:
     assert told["problem"] == f"there is no plan at {tmp_path}/daily_revenue/manual__2026-01-03/revenue/plan.json"
 
 
+def test_a_failed_plan_is_not_told_as_a_run_that_gc_deleted(tmp_path: Path) -> None:
+    tasks = {"revenue.plan": [task("revenue.plan", -1, "failed")]}
+    (told,) = read_jobs(RunReader(Path), OVER, {"revenue": str(tmp_path)}, tasks)
+    assert told["problem"] == "its plan task has not stored a plan (state: failed)"
+    assert "missing" not in told
+
+
 def test_an_exchange_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     def refuse(uri: str) -> Any:
         raise ImportError(f"no driver for {uri}")

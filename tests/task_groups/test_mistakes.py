@@ -10,6 +10,7 @@ import pytest
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, VertexOptions
 from airflow_abs.core.errors import InvalidValueError, JobGraphError
+from airflow_abs.decorators.adaptive_spark import adaptive_spark_task
 from tests.gathered import vertex_arguments
 from tests.task_groups.test_adaptive_spark import joins, new_dag, new_job, passes
 
@@ -59,6 +60,9 @@ def source(**options: Any) -> AdaptiveSparkOperator:
     return AdaptiveSparkOperator(**vertex_arguments({"task_id": "orders", "source": Files("/lake/orders"), **options}))
 
 
+a_vertex = adaptive_spark_task(source=Files("/lake/orders"))(passes)
+
+
 @pytest.mark.parametrize(
     ("declare", "message"),
     [
@@ -71,6 +75,29 @@ def source(**options: Any) -> AdaptiveSparkOperator:
             lambda: source(transform=passes, transform_kwargs={"year": 1}),
             "vertex 'orders': passes(orders) does not match inputs ['source'] and transform_kwargs ['year']: not a "
             "parameter: year",
+        ),
+        (
+            lambda: source(transform=passes, transform_kwargs={"oders": 1}),
+            "vertex 'orders': passes(orders) does not match inputs ['source'] and transform_kwargs ['oders']: not a "
+            "parameter: oders",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="b", inputs={"order": source().broadcast()}, transform=passes),
+            "vertex 'b': passes(orders) does not match inputs ['order'] and transform_kwargs []: parameters without a "
+            "value: orders; not a parameter: order; did you mean orders?",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="b", inputs={"orders": a_vertex}, transform=passes),
+            "vertex 'b': input 'orders' is the function passes itself; expected another vertex, or a JSON value. A "
+            "function that declares a vertex or a task does so when it is called: write passes()",
+        ),
+        (
+            lambda: AdaptiveSparkOperator(task_id="b", input={"orders": source()}, transform=passes),
+            "vertex 'b': 'input' is neither an argument of a vertex nor of Airflow's tasks; did you mean inputs?",
+        ),
+        (
+            lambda: source(color="red"),
+            "vertex 'orders': 'color' is neither an argument of a vertex nor of Airflow's tasks",
         ),
         (
             lambda: source(transform="passes"),
@@ -121,6 +148,15 @@ def test_a_mistake_in_a_dag_file_says_who_what_and_what_to_do(declare: Any, mess
         with new_job():
             declare()
     assert str(caught.value) == message
+
+
+def test_an_edge_of_a_function_that_was_not_called_says_what_to_write() -> None:
+    with pytest.raises(
+        AttributeError, match=r"^passes is the function that declares a vertex; write passes\(\)\.hash\("
+    ):
+        a_vertex.hash("id")
+    with pytest.raises(AttributeError, match="'VertexFactory' object has no attribute 'color'"):
+        a_vertex.color  # noqa: B018
 
 
 def test_a_vertex_outside_of_a_job_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.testing import assert_same_at_any_parallelism, run_locally
 
@@ -81,7 +83,7 @@ def job() -> Any:
 def test_a_declared_job_runs_on_small_tables_and_shows_the_rows_and_the_decision_of_every_vertex(
     connect_server: ConnectEndpoint, job: Any
 ) -> None:
-    run = run_locally(job, 3, INPUTS, endpoint=connect_server, logical_date=datetime(2026, 1, 3, tzinfo=UTC))
+    run = run_locally(job, 3, INPUTS, endpoint=connect_server, logical_date="2026-01-03")
     assert list(run) == ["orders", "customers", "enriched", "passed", "by_region"]
     assert {name: vertex.decision.parallelism for name, vertex in run.items()} == dict.fromkeys(run, 3)
     # nothing of a step is left out because nobody reads it
@@ -96,6 +98,36 @@ def test_a_declared_job_runs_on_small_tables_and_shows_the_rows_and_the_decision
     assert run["orders"].rows.schema.field("customer_id").type == pa.int32()  # as the source declares it
     assert sorted(run["orders"].rows.to_pylist(), key=lambda row: row["amount"]) == ORDERS
     assert run["passed"].rows.num_rows == run["enriched"].rows.num_rows == 40
+
+
+class Revenues:
+    """A table that has the wrong columns for the job's rows; only what `plan` asks of a table is there."""
+
+    mode = "append"
+    asset_uri = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {}
+
+    def target(self, access: Any) -> TargetTable:
+        columns = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("region", "month")]
+        schema = json.dumps({"type": "struct", "fields": columns})
+        return TargetTable("lake.db.revenue", "lake", "append", "a table", schema)
+
+
+def test_the_columns_of_a_table_are_compared_if_asked_for(connect_server: ConnectEndpoint) -> None:
+    from airflow.sdk import DAG
+
+    from airflow_abs.operators.adaptive_spark import AdaptiveSparkOperator
+    from airflow_abs.task_groups.adaptive_spark import AdaptiveSparkJob
+
+    with DAG("tables"), AdaptiveSparkJob("tables", exchange="memory://unused") as job:
+        AdaptiveSparkOperator(task_id="regions", source=Files("-"), sink=Revenues())
+    run = run_locally(job, 1, {"regions": CUSTOMERS}, endpoint=connect_server)
+    assert run["regions"].rows.num_rows == 3
+    message = "'regions': its output lacks month and also has customer_id, compared with table lake.db.revenue, whose"
+    with pytest.raises(JobGraphError, match=message):
+        run_locally(job, 1, {"regions": CUSTOMERS}, endpoint=connect_server, check_sinks=True)
 
 
 def test_without_a_parallelism_the_small_day_is_decided_as_on_any_day(
@@ -195,6 +227,8 @@ def test_what_is_wrong_with_the_inputs_or_the_templates_is_said(connect_server: 
     ):
         with pytest.raises(JobGraphError, match=message):
             run_locally(job, 2, inputs, endpoint=connect_server)
+    with pytest.raises(JobGraphError, match="logical_date is 'yesterday'; expected a date such as '2026-01-03' or"):
+        run_locally(job, 2, INPUTS, endpoint=connect_server, logical_date="yesterday")
     with pytest.raises(JobGraphError, match="has no plan task; expected an AdaptiveSparkJob"):
         run_locally("revenue", 2)  # type: ignore[arg-type]
 
@@ -225,8 +259,9 @@ def test_the_last_complete_day_is_the_one_of_airflows_dags_test(
     with DAG("d", schedule=schedule, start_date=start), AdaptiveSparkJob("j", exchange="/tmp/exchange") as job:
         AdaptiveSparkOperator(task_id="orders", source=Files("/lake"))
     plan = local._plan_task(job)
-    context = local._context(plan.dag, datetime(2026, 1, 3, tzinfo=UTC), None)
-    assert local._render(plan, LAST_COMPLETE_DAY, context) == day
+    for date in (datetime(2026, 1, 3, tzinfo=UTC), "2026-01-03", "2026-01-03T01:00:00+01:00"):
+        context = local._context(plan.dag, date, None)
+        assert local._render(plan, LAST_COMPLETE_DAY, context) == day
     with pytest.raises(JobGraphError, match=r"this run has no logical date.*give run_locally a logical_date"):
         local._render(plan, LAST_COMPLETE_DAY, local._context(plan.dag, None, None))
 

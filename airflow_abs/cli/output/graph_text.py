@@ -70,7 +70,7 @@ def _parallelism(region: RegionView) -> str:
 
 
 def _rows(region: RegionView) -> str:
-    return "" if region.rows is None else f"{region.rows:,} rows"
+    return "" if region.rows is None else format_count(region.rows, "row")
 
 
 def _node(name: str, lines: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_abs.core.expect.expectations import Expectation
+from airflow_abs.core.wording import format_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,10 @@ class Verdict:
         """The counts and the tolerance in words."""
         tolerance = f"tolerance {_percent(self.expectation.tolerance)}"
         if self.expectation.is_row_count:
+            rows = format_count(self.rows, "row")
             if not self.rows_before:
-                return f"{self.rows:,} rows, and no earlier run with rows to compare with"
-            return f"{self.rows:,} rows after {self.rows_before:,}, changed by {_percent(self.share)}; {tolerance}"
+                return f"{rows}, and no earlier run with rows to compare with"
+            return f"{rows} after {self.rows_before:,}, changed by {_percent(self.share)}; {tolerance}"
         null = f", {self.tally.unknown:,} of them because it is NULL" if self.tally.unknown else ""
         verb = "repeat a key" if self.expectation.columns else "fail"
         return f"{self.tally.failed:,} of {self.rows:,} rows {verb} ({_percent(self.share)}{null}); {tolerance}"

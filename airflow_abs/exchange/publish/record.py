@@ -165,8 +165,8 @@ def plan_publication(
         return PublicationPlan(before[0], record, changes=False)
     if mode == "error" and (foreign := sorted(present - mine)):
         raise TargetExistsError(
-            f"sink {target}: holds {len(foreign)} files that {publisher.identity} did not publish (such as "
-            f"{foreign[0]!r}), and its mode is 'error'; remove them, or use mode 'overwrite' or 'append'"
+            f"sink {target}: holds {format_count(len(foreign), 'file')} that {publisher.identity} did not publish "
+            f"(such as {foreign[0]!r}), and its mode is 'error'; remove them, or use mode 'overwrite' or 'append'"
         )
     keeps_others = mode != "overwrite"
     replaced = {partition_of(name) for _, name in put} if mode == "overwrite_partitions" else frozenset[str]()

@@ -151,7 +151,12 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        return sum(result.rows for result in self.results.values())
+        """Of all its vertices; the results of one vertex hold the same rows in other cuts."""
+        rows: dict[str, int] = {}
+        for name, result in self.results.items():
+            vertex = name.rpartition(".")[0]
+            rows[vertex] = max(rows.get(vertex, 0), result.rows)
+        return sum(rows.values())
 
     @property
     def by_vertex(self) -> dict[str, InnerResult]:

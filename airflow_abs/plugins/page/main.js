@@ -120,9 +120,10 @@ function drawTop(run) {
 function summary(run) {
   const regions = run.jobs.flatMap((job) => job.regions ?? []);
   if (!regions.length) return run.jobs.length ? "Nothing is planned yet." : "This DAG run has no adaptive Spark job.";
-  const decided = regions.filter((region) => region.parallelism !== null).length;
+  const vertices = (some) => some.flatMap((region) => region.vertices).length;
+  const decided = vertices(regions.filter((region) => region.parallelism !== null));
   const subtasks = regions.flatMap(subtasksOf);
-  return `${decided} of ${regions.length} vertices decided${subtasks.length ? `; ${count(subtasks.length, "subtask")}: ${describeShares(shares(subtasks))}` : ""}`;
+  return `${decided} of ${vertices(regions)} vertices decided${subtasks.length ? `; ${count(subtasks.length, "subtask")}: ${describeShares(shares(subtasks))}` : ""}`;
 }
 
 // What failed comes first: which range of which vertex, how large it was, and why.

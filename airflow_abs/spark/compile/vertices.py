@@ -21,6 +21,7 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.expect.expectations import Expectation
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.settings import VertexOptions
+from airflow_abs.core.sql_names import escape_repetitions
 from airflow_abs.exchange.incremental.new_files import NewFiles
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
@@ -266,7 +267,8 @@ class _VertexCompilation:
         who = f"vertex {program.name!r}"
         with no_execution(self.session, who):
             try:
-                return self.session.sql(sql, args=dict(program.declared.transform_kwargs) or None, **self.frames)
+                arguments = dict(program.declared.transform_kwargs) or None
+                return self.session.sql(escape_repetitions(sql), args=arguments, **self.frames)
             except Exception as error:
                 error.add_note(f"raised by the sql of vertex {program.name!r}")
                 raise

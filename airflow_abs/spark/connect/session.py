@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # pyspark's functions ask it at every call: without it `F.col` looks for a JVM in this process.
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
-# pyspark logs every error on a column with its whole Java stack, besides raising it.
-_ERROR_LOGGER = "DataFrameQueryContextLogger"
+# pyspark logs every error of a query with its whole Java stack, besides raising it.
+_ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _BYTES = re.compile(r"\d+b")
 # A server that is not there refuses at once; one that collects garbage, or has all its cores busy, answers late.
 _ANSWER_SECONDS = 20.0
@@ -57,14 +57,16 @@ def open_session(
 @shared
 @contextmanager
 def _connect_mode() -> Iterator[None]:
-    logger = logging.getLogger(_ERROR_LOGGER)
-    before, level = os.environ.get(_CONNECT_MODE), logger.level
+    loggers = [logging.getLogger(name) for name in _ERROR_LOGGERS]
+    before, levels = os.environ.get(_CONNECT_MODE), [logger.level for logger in loggers]
     os.environ[_CONNECT_MODE] = "1"
-    logger.setLevel(logging.CRITICAL + 1)
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
         if before is None:
             os.environ.pop(_CONNECT_MODE, None)
         else:

@@ -38,14 +38,26 @@ class LostResults:
         return f"{self.region}[{self.index}]"
 
     def describe(self) -> str:
-        """``orders[3]: 2 files, 12.5 MB: subtask-3/.../part-0.parquet is gone, ...``."""
-        from airflow_abs.core.wording import format_bytes
-
+        """``orders[3]: 2 files, 12.5 MiB: subtask-3/.../part-0.parquet is gone, ...``."""
         first = next(iter(self.files.items()), None)
         what = f"{first[0]} {first[1]}" if first else "nothing"
-        return f"{self}: {len(self.files)} file(s), {format_bytes(self.bytes)}: {what}" + (
-            ", ..." if len(self.files) > 1 else ""
-        )
+        return f"{self}: {self._count_files()}: {what}" + (", ..." if len(self.files) > 1 else "")
+
+    def is_released(self, folder: JobFolder) -> bool:
+        """Whether the run had succeeded, so that `release` deleted the files, and was cleared afterwards."""
+        slice_of_it = locate(folder.slice_path(self.region, self.index))
+        return set(self.files.values()) == {GONE} and not slice_of_it.fs.exists(slice_of_it.path)
+
+    def explain(self, folder: JobFolder) -> str:
+        """The line of the log before it is recomputed."""
+        if self.is_released(folder):
+            return f"released: {self}: {self._count_files()}, deleted when the run succeeded; recomputing"
+        return f"lost: {self.describe()}"
+
+    def _count_files(self) -> str:
+        from airflow_abs.core.wording import format_bytes, format_count
+
+        return f"{format_count(len(self.files), 'file')}, {format_bytes(self.bytes)}"
 
 
 @dataclass(slots=True)

@@ -105,5 +105,5 @@ def describe_outcome(manifest: Manifest) -> str:
     """The summary line of a subtask that has committed."""
     size = format_bytes(sum(result.bytes for result in manifest.results.values()))
     files = sum(len(result.files) for result in manifest.results.values())
-    written = f"{manifest.rows:,} rows, {size} in {format_count(files, 'file')}"
+    written = f"{format_count(manifest.rows, 'row')}, {size} in {format_count(files, 'file')}"
     return f"{manifest.region}[{manifest.index}]: wrote {written}, {manifest.seconds:.1f} s, attempt {manifest.attempt}"

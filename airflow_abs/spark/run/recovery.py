@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from airflow_abs.core.wording import format_bytes
+from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, write_manifest
 from airflow_abs.exchange.results.written_steps import leave_out_lost
@@ -81,7 +81,7 @@ class Recovery:
                     f"lost input of {reader.describe()}: {lost.describe()}; its producer is declared "
                     f"deterministic=False, so it is not recomputed: clear {lost.region}.run and everything after it"
                 )
-            log.warning("lost: %s", lost.describe())
+            log.warning("%s", await asyncio.to_thread(lost.explain, self.folder))
             claim = await claim_lost(self.connection, self.folder, self.owner, lost)
             if claim is None:
                 return
@@ -131,8 +131,9 @@ def _check_same(lost: LostResults, before: Manifest, after: Manifest) -> None:
         old, new = before.results[name], after.results[name]
         if (old.rows, old.checksum) != (new.rows, new.checksum):
             moved = ", or its rows went into other files, which a rescale edge reads one by one" if new.by_file else ""
+            before_it = format_count(old.rows, "row")
             raise RecomputationError(
-                f"{lost}: recomputing its lost result {name} produced different rows than before ({old.rows} rows, "
+                f"{lost}: recomputing its lost result {name} produced different rows than before ({before_it}, "
                 f"checksum {old.checksum}; now {new.rows}, {new.checksum}): its transform is not deterministic, or its "
                 f"source has changed{moved}. Others may have read the old rows: clear {lost.region}.run and everything "
                 "after it, and declare the vertex deterministic=False"

@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, read_manifest, write_manifest
@@ -285,10 +286,12 @@ class _TryRun:
     def _describe_split(self, spec: SubtaskSpec) -> str:
         count = min(2**self.memory_failures, spec.largest_cut)
         spared = ", with settings that spill to disk" if self._cannot_shrink(spec) else ""
-        return f"out of memory {self.memory_failures} time(s) before: running in {count} piece(s){spared}"
+        times = "once" if self.memory_failures == 1 else f"{self.memory_failures} times"
+        return f"out of memory {times} before: running in {format_count(count, 'piece')}{spared}"
 
     def _describe_memory_advice(self, spec: SubtaskSpec) -> str:
-        reason = why_it_stays_whole(spec.region) or f"its range has only {spec.largest_cut} part(s) to cut"
+        parts = format_count(spec.largest_cut, "part")
+        reason = why_it_stays_whole(spec.region) or f"its range has only {parts} to cut"
         return (
             f"it ran out of memory with settings that spill to disk, too, and cannot be cut any further: {reason}. "
             "Give Spark's executors more memory, raise max_parallelism (smaller subpartitions), or spread a hot key"

@@ -6,15 +6,22 @@ that set the session or keep rows in it. A query in `spark.sql` is let through: 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.spark.connect.shared_change import shared
 from airflow_abs.spark.transforms.commands import check_query, check_setting
+
+log = logging.getLogger(__name__)
 
 _KEEPS_ROWS = ("persist", "unpersist")
 """`cache()` changes no row, and would keep placeholders in a session that no subtask shares: it is passed over."""
+
+_COMPILED: ContextVar[str | None] = ContextVar("compiled_by_this_thread", default=None)
 
 _WATCHED = ("_execute", "_execute_and_fetch_as_iterator")
 
@@ -48,6 +55,7 @@ def no_execution(session: Any, who: str) -> Iterator[None]:
 
     def analyse(method: str, **kwargs: Any) -> Any:
         if method in _KEEPS_ROWS:
+            log.info("%s: %s() has no effect in a transform, whose rows are computed once for all readers", who, method)
             return None
         return analyze(method, **kwargs)
 
@@ -62,11 +70,44 @@ def no_execution(session: Any, who: str) -> Iterator[None]:
     watching |= {"config": configure, "_analyze": analyse, "add_artifacts": ship, "copy_from_local_to_fs": ship}
     for name, watched in watching.items():
         setattr(client, name, watched)
+    token = _COMPILED.set(who)
+    try:
+        with _watched_builders():
+            yield
+    finally:
+        _COMPILED.reset(token)
+        for name in watching:
+            delattr(client, name)
+
+
+@shared
+@contextmanager
+def _watched_builders() -> Iterator[None]:
+    """`SparkSession.builder` opens no session for a transform: it would be another one, or start a Spark in `plan`."""
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+    from pyspark.sql.session import SparkSession
+
+    originals = {builder: builder.getOrCreate for builder in (SparkSession.Builder, ConnectSession.Builder)}
+
+    def watch(original: Any) -> Any:
+        def get(builder: Any) -> Any:
+            if (who := _COMPILED.get()) is not None:
+                raise JobGraphError(
+                    f"{who}: its transform opens a Spark session (SparkSession.builder.getOrCreate()), and subtasks "
+                    "run in the session of the job's connection. Remove the call: use the DataFrames that the "
+                    "transform gets, orders.sparkSession where it needs the session, and source= to read data"
+                )
+            return original(builder)
+
+        return get
+
+    for builder, original in originals.items():
+        builder.getOrCreate = watch(original)
     try:
         yield
     finally:
-        for name in watching:
-            delattr(client, name)
+        for builder, original in originals.items():
+            builder.getOrCreate = original
 
 
 def _check(plan: Any, who: str) -> None:

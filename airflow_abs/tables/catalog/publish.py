@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import CommitConflictError, SupersededError, TargetBusyError
 from airflow_abs.exchange.storage.locations import ExchangePath, Location, locate
 from airflow_abs.exchange.storage.uris import with_authority
@@ -246,8 +247,8 @@ class CatalogPublication:
         if added or now.locations != head.locations:
             raise CommitConflictError(
                 f"table {self.target.table}: others changed it while this run was about to overwrite, with "
-                f"{len(added)} files that would be lost unseen; nothing was published. Run commit again if they are to "
-                "be overwritten, and let only one run at a time overwrite it"
+                f"{format_count(len(added), 'file')} that would be lost unseen; nothing was published. Run commit "
+                "again if they are to be overwritten, and let only one run at a time overwrite it"
             )
         return now
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.publish.target_table import TableMode
 from airflow_abs.tables.delta.columns import Field, mapping_mode, stored_fields
 from airflow_abs.tables.errors import TableError, first_line
@@ -63,9 +64,9 @@ def check_readable(name: str, table: DeltaTable) -> None:
         )
     if _DELETION_VECTORS in asked and (files := _with_vectors(name, table)):
         raise TableError(
-            f"table {name}: version {table.version()} deletes rows of {len(files)} files by deletion vectors (such as "
-            f"{files[0]}), which Spark's Parquet reader would show; purge them first (REORG TABLE ... APPLY (PURGE)), "
-            "and set delta.enableDeletionVectors to false to keep them away"
+            f"table {name}: version {table.version()} deletes rows of {format_count(len(files), 'file')} by deletion "
+            f"vectors (such as {files[0]}), which Spark's Parquet reader would show; purge them first (REORG TABLE ... "
+            "APPLY (PURGE)), and set delta.enableDeletionVectors to false to keep them away"
         )
 
 

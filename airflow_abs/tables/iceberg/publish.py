@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.manifest import DataFile, ManifestContent
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.tables.errors import TableError, first_line
 from airflow_abs.tables.publishing.run_publication import (
@@ -157,18 +158,18 @@ class SnapshotPublication(RunPublication[SnapshotHead, DataFile, DataFile]):
         ]
         if gone:
             raise TableError(
-                f"table {self.target.table}: this run published {len(gone)} files that others have since rewritten or "
-                f"deleted (such as {gone[0].file_path}), so its earlier rows cannot be replaced by those of today; "
-                f"nothing was published. Delete its rows, or roll back to before snapshot {mine.snapshot_id}, and run "
-                "commit again under a new run"
+                f"table {self.target.table}: this run published {format_count(len(gone), 'file')} that others have "
+                f"since rewritten or deleted (such as {gone[0].file_path}), so its earlier rows cannot be replaced by "
+                f"those of today; nothing was published. Delete its rows, or roll back to before snapshot "
+                f"{mine.snapshot_id}, and run commit again under a new run"
             )
 
     def _check_spec(self, live: list[DataFile]) -> None:
         if old := [file for file in live if file.spec_id != self.target.details["spec_id"]]:
             raise TableError(
-                f"table {self.target.table}: holds {len(old)} files that are partitioned in an earlier way (such as "
-                f"{old[0].file_path}), of which nobody knows whether they are in the partitions to overwrite; rewrite "
-                "the table's files (rewrite_data_files), or use mode 'append'"
+                f"table {self.target.table}: holds {format_count(len(old), 'file')} with an earlier partitioning (such "
+                f"as {old[0].file_path}), and it is not known whether they belong to the partitions to overwrite; "
+                "rewrite the table's files (rewrite_data_files), or use mode 'append'"
             )
 
     def details(self, head: SnapshotHead) -> dict[str, Any]:

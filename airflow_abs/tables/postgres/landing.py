@@ -15,6 +15,7 @@ from math import ceil
 from queue import Empty, SimpleQueue
 from threading import Event
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.sources.listing import SourceFile
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.tables.postgres.columns import Column, choose, describe, read_columns
@@ -162,9 +163,9 @@ def _tell(connection: Connection, copy: _Copy, ranges: int) -> None:
     plan = (json.loads(plans) if isinstance(plans, str) else plans)[0]["Plan"]
     rows, size = plan["Plan Rows"], plan["Plan Rows"] * plan["Plan Width"]
     log.info(
-        "copying %s into the exchange: about %d rows, %.1f MiB by PostgreSQL's statistics, in %d range(s)",
+        "copying %s into the exchange: about %d rows, %.1f MiB by PostgreSQL's statistics, in %s",
         copy.wanted.label,
         rows,
         size / (1 << 20),
-        ranges,
+        format_count(ranges, "range"),
     )

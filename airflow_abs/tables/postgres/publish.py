@@ -16,6 +16,7 @@ import psycopg2
 import psycopg2.errors
 import pyarrow.parquet as pq
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import CommitConflictError, DamagedFileError, TargetBusyError
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.postgres.columns import Column, choose, describe, quote, written_columns
@@ -213,9 +214,9 @@ class TransactionPublication:
             self._check_unseen(relation, condition, gone)
         elif gone.total() != (rows := sum(entry.rows for entry in before)):
             raise TableError(
-                f"table {self.target.table}: this run published {rows} rows, of which {gone.total()} are as they "
-                "were, so its earlier rows cannot be replaced by those of today; nothing was published. Delete its "
-                f"rows and its row in {ledger.sql}, and run commit again"
+                f"table {self.target.table}: this run published {format_count(rows, 'row')}, of which "
+                f"{gone.total()} are as they were, so its earlier rows cannot be replaced by those of today; nothing "
+                f"was published. Delete its rows and its row in {ledger.sql}, and run commit again"
             )
         others = (other for other in ledger.others(connection, self.run.publisher) if other.rows)
         replaced = {other: count for other in others if (count := gone[other.xmin])}
@@ -232,9 +233,9 @@ class TransactionPublication:
             (there,) = fetch_one(other, f"SELECT count(*) FROM {relation.sql} WHERE {condition}")  # noqa: S608
         if there != before:
             self._unseen = CommitConflictError(
-                f"table {self.target.table}: others committed {there - before} rows while this run was about to "
-                "overwrite, which would be lost unseen; nothing was published. Run commit again if they are to be "
-                "overwritten, and let only one run at a time overwrite it"
+                f"table {self.target.table}: others committed {format_count(there - before, 'row')} while this run "
+                "was about to overwrite, which would be lost unseen; nothing was published. Run commit again if they "
+                "are to be overwritten, and let only one run at a time overwrite it"
             )
             raise OvertakenError(str(self._unseen))
 

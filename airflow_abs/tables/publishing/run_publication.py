@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import CommitConflictError, TargetBusyError
 from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.target_table import TargetTable
@@ -223,8 +224,8 @@ class RunPublication(ABC, Generic[Head, New, Old]):
         if added:
             raise CommitConflictError(
                 f"table {self.target.table}: {version} was committed while this run was about to overwrite, with "
-                f"{len(added)} files that would be lost unseen; nothing was published. Run commit again if they are to "
-                "be overwritten, and let only one run at a time overwrite it"
+                f"{format_count(len(added), 'file')} that would be lost unseen; nothing was published. Run commit "
+                "again if they are to be overwritten, and let only one run at a time overwrite it"
             )
 
     def _make(self, head: Head) -> Sequence[New]:

@@ -95,7 +95,7 @@ def test_mode_error_sees_a_folder_that_is_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     target.mkdir(parents=True)
     (target / "hour=1").symlink_to(tmp_path / "disk")
-    with pytest.raises(TargetExistsError, match="holds 1 files that run did not publish"):
+    with pytest.raises(TargetExistsError, match="holds 1 file that run did not publish"):
         publish(target, stage(tmp_path, ["a"]), mode="error", publisher=Publisher("run"))
 
 

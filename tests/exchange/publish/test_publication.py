@@ -180,9 +180,7 @@ def test_files_that_somebody_deleted_are_published_again(root: ExchangePath, tar
 
 def test_mode_error_refuses_a_target_with_data_of_others(root: ExchangePath, target: ExchangePath) -> None:
     write_atomic(target / "foreign.parquet", b"old")
-    with pytest.raises(
-        TargetExistsError, match=r"holds 1 files that run did not publish \(such as 'foreign.parquet'\)"
-    ):
+    with pytest.raises(TargetExistsError, match=r"holds 1 file that run did not publish \(such as 'foreign.parquet'\)"):
         publish(target, stage(root, ["a"]), mode="error", publisher=Publisher("run"))
     assert visible(target) == ["old"]
     assert leftovers(target) == []

@@ -297,7 +297,7 @@ def test_a_query_is_a_transform_with_named_parameters(session: Any) -> None:
     graph = build_job_graph(
         [JobVertex("orders", has_source=True), JobVertex("sums")], [hashed("orders", "sums", "k")], 8
     )
-    query = "SELECT k, count(*) AS n FROM {orders} WHERE v > :least GROUP BY k"
+    query = "SELECT k, count(*) AS n FROM {orders} WHERE v > :least AND NOT CAST(k AS STRING) RLIKE '^9{4}$' GROUP BY k"
     programs = [read("orders", "k INT, v INT"), program_of("sums", None, {"least": 3}, sql=query)]
     planned, _ = compile_graph(session, graph, programs)
     (step,) = planned["sums"].steps

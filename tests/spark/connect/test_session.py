@@ -66,8 +66,11 @@ def test_an_error_of_pyspark_is_not_logged_with_its_java_stack(
 
         with pytest.raises(AnalysisException):
             _ = session.range(1).select(col("nope")).schema
+        with pytest.raises(AnalysisException):
+            _ = session.sql("SELECT nope FROM range(1)").schema
     assert "JVM stacktrace" not in capfd.readouterr().err
-    assert logging.getLogger("DataFrameQueryContextLogger").level <= logging.CRITICAL
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        assert logging.getLogger(name).level <= logging.CRITICAL
 
 
 def test_a_session_that_is_gone_is_told_from_a_plan_that_spark_refuses() -> None:

@@ -116,5 +116,20 @@ def test_asking_for_a_setting_is_allowed(prove: Callable[..., Any]) -> None:
     assert prove(transform).exempt is None
 
 
-def test_a_cache_is_passed_over(prove: Callable[..., Any]) -> None:
+def test_a_cache_is_passed_over(prove: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     assert prove(lambda orders: orders.cache().where("amount > 1").persist().unpersist()).exempt is None
+    assert "persist() has no effect in a transform, whose rows are computed once for all readers" in caplog.text
+
+
+def test_a_session_of_its_own_is_refused(refusal: Callable[..., str]) -> None:
+    def transform(orders: Any) -> Any:
+        from pyspark.sql import SparkSession
+
+        return SparkSession.builder.appName("revenue").getOrCreate().range(3).join(orders, "id")
+
+    assert refusal(transform) == (
+        "vertex 'step': its transform opens a Spark session (SparkSession.builder.getOrCreate()), and subtasks run in "
+        "the session of the job's connection. Remove the call: use the DataFrames that the transform gets, "
+        "orders.sparkSession where it needs the session, and source= to read data"
+    )

@@ -21,6 +21,7 @@ from airflow_abs.exchange.records.recovery_claim import (
     renew_claim,
 )
 from airflow_abs.exchange.records.tries import TryRecord, write_try
+from airflow_abs.exchange.results.lost_files import GONE
 from airflow_abs.exchange.storage.whole_files import write_atomic
 from airflow_abs.spark.errors import TransientSparkError
 from airflow_abs.spark.run.claims import ClaimLedger, claim_lost
@@ -86,3 +87,14 @@ def test_a_renewal_that_is_slow_does_not_bring_back_a_claim_that_was_let_go(
     ended = {number: read_claim(folder, "orders", 0, number) for number in (1001, 1002)}
     assert [claim.ended for claim in ended.values() if claim] == [True, True]
     assert renewals == ["1001"]
+
+
+def test_what_release_deleted_is_told_as_released_and_not_as_lost(folder: JobFolder) -> None:
+    files = {"a/part-0": GONE, "a/part-1": GONE}
+    lost = LostResults("orders", 0, "d", None, ("r",), files, 3 << 20)
+    write_atomic(folder.slice_path("orders", 0), b"goes with the data")
+    assert lost.explain(folder) == "lost: orders[0]: 2 files, 3.0 MiB: a/part-0 is gone, ..."
+    folder.slice_path("orders", 0).unlink()
+    assert lost.explain(folder) == "released: orders[0]: 2 files, 3.0 MiB, deleted when the run succeeded; recomputing"
+    cut = replace(lost, files={**files, "a/part-1": "has an altered footer"})
+    assert cut.explain(folder).startswith("lost: orders[0]: 2 files")

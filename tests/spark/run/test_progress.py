@@ -138,3 +138,7 @@ def test_the_summary_tells_rows_bytes_files_seconds_and_attempt() -> None:
     file = ResultFile("a", 2048, 1200, 0, (2048,))
     manifest = Manifest("orders", 3, 2, "d", 3.42, {"orders.x": ResultManifest("parquet", "{}", 1, (file, file))})
     assert describe_outcome(manifest) == "orders[3]: wrote 2,400 rows, 4.0 KiB in 2 files, 3.4 s, attempt 2"
+    cut_twice = replace(manifest, results={**manifest.results, "orders.y": ResultManifest("parquet", "{}", 1, (file,))})
+    assert describe_outcome(cut_twice).startswith("orders[3]: wrote 2,400 rows, 6.0 KiB in 3 files")
+    one = replace(manifest, results={"orders.x": ResultManifest("parquet", "{}", 1, (replace(file, rows=1),))})
+    assert describe_outcome(one).startswith("orders[3]: wrote 1 row, 2.0 KiB in 1 file,")

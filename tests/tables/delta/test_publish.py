@@ -247,7 +247,7 @@ def test_an_append_that_would_be_overwritten_unseen_stops_the_run(table: Path, t
             write_deltalake(table, pa.Table.from_pylist([row(2, "new")], schema=SCHEMA), mode="append")
 
     staged = [stage(tmp_path, [row(3)])]
-    with pytest.raises(CommitConflictError, match="was committed while this run was about to overwrite, with 1 files"):
+    with pytest.raises(CommitConflictError, match="was committed while this run was about to overwrite, with 1 file"):
         publish(target_of(table, "overwrite"), staged, "monday", on_step=append_once)
     assert rows_of(table) == [(1, "old"), (2, "new")]
     publish(target_of(table, "overwrite"), staged, "monday")

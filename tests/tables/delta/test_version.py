@@ -108,7 +108,7 @@ def test_rows_that_were_deleted_by_vectors_are_refused(tmp_path: Path) -> None:
 
     edit_log(tmp_path / "t", 0, delete)
     assert pa.table(Library(tmp_path / "t").scan()).num_rows == 34
-    refused(tmp_path / "t", "version 0 deletes rows of 1 files by deletion vectors")
+    refused(tmp_path / "t", "version 0 deletes rows of 1 file by deletion vectors")
     with pytest.raises(TableError, match="has files with deletion vectors, which deltalake cannot replace"):
         check_writable("t", Library(tmp_path / "t"), "overwrite")
 

@@ -62,7 +62,7 @@ def test_a_run_of_which_rows_were_compacted_is_not_replaced(
     table.refresh()
     table.overwrite(table.scan().to_arrow())  # as a compaction does: the same rows in a file of another name
     assert publish(properties, target_of(table), staged, "monday")["changed"] is False
-    with pytest.raises(TableError, match="published 1 files that others have since rewritten or deleted"):
+    with pytest.raises(TableError, match="published 1 file that others have since rewritten or deleted"):
         publish(properties, target_of(table), [stage(tmp_path / "b", table, [row(2)])], "monday")
     assert rows_of(table) == [(1, "north")]
 
@@ -166,7 +166,7 @@ def test_an_append_that_would_be_overwritten_unseen_stops_the_run(
             catalog.load_table("db.t").append(pa.table({"id": [2], "region": ["new"]}))
 
     staged = [stage(tmp_path, table, [row(3)])]
-    with pytest.raises(CommitConflictError, match="was committed while this run was about to overwrite, with 1 files"):
+    with pytest.raises(CommitConflictError, match="was committed while this run was about to overwrite, with 1 file"):
         publish(properties, target_of(table, "overwrite"), staged, "monday", on_step=append_once)
     assert rows_of(table) == [(1, "old"), (2, "new")]
     publish(properties, target_of(table, "overwrite"), staged, "monday")

@@ -114,7 +114,7 @@ def test_what_another_transaction_is_about_to_write_is_waited_for_and_not_overwr
         if step == "staged":
             other.commit()
 
-    with pytest.raises(CommitConflictError, match=r"warehouse\.t: others committed 1 rows while this run was about to"):
+    with pytest.raises(CommitConflictError, match=r"warehouse\.t: others committed 1 row while this run was about to"):
         t.publish(target, tmp_path, rows(1), on_step=at)
     other.close()
     assert ids(t) == [9]
@@ -155,7 +155,7 @@ def test_what_others_write_between_two_tries_is_not_overwritten_unseen(
             t.publish(sunday, tmp_path / "sunday", rows(4, day="sunday"), run="third")
 
     monkeypatch.setattr(TransactionPublication, "_try", try_after)
-    with pytest.raises(CommitConflictError, match=r"warehouse\.t: others committed 1 rows while this run was about to"):
+    with pytest.raises(CommitConflictError, match=r"warehouse\.t: others committed 1 row while this run was about to"):
         t.publish(monday, tmp_path / "monday", rows(3), run="second", on_step=at)
     assert ids(t) == [1, 4, 9]
 
@@ -199,7 +199,7 @@ def test_a_cleared_run_whose_rows_others_change_meanwhile_looks_again_and_is_ref
         if step == "staged":
             t.execute("UPDATE t SET day = 'other' WHERE day <> 'other'")
 
-    with pytest.raises(TableError, match="this run published 1 rows, of which 0 are as they were"):
+    with pytest.raises(TableError, match="this run published 1 row, of which 0 are as they were"):
         t.publish(target, tmp_path, rows(2), on_step=at)
     assert ids(t) == [1]
 
