@@ -29,7 +29,7 @@ Unsplittable = Literal["whole", "refuse"]
 _MAX_PARALLELISM = 128
 _TARGET_BYTES = 128 * 2**20
 _MOST_WAVES = 2
-"""Of a fan-out whose target nobody set: the second one evens out what the first did not, a third would only be more
+"""Of a fan-out whose target is not set: the second one evens out what the first did not, a third would only be more
 tasks, each of which costs Airflow a second of CPU or two (docs/how-it-decides.md)."""
 
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
@@ -57,7 +57,7 @@ class Kind:
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What is known of one setting besides its name and type. `default` is a text, as Airflow stores it; "" if there is
-    none. `more` is where the documentation says more, below docs. `empty` makes what it holds where nobody set it."""
+    none. `more` is where the documentation says more, below docs. `empty` makes its value when it is not set."""
 
     default: str
     kind: Kind

@@ -38,7 +38,7 @@ def kill_a_worker(instance_ids: Collection[str], seconds: float = _WAIT_SECONDS)
 class SubtaskKiller:
     """Looks at the task instances of a run until it has killed one of the subtasks of `task_ids`; `killed` is it.
 
-    A process that had told Airflow its end, or its deferral, was killed too late: Airflow goes on with the same try.
+    A process that had told Airflow its end, or its deferral, was killed too late: Airflow continues with the same try.
     Then another one is killed, until a try is lost. `kill` gets ids of tries, kills the process of one of them and
     returns its id, or None.
     """

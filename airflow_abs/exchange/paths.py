@@ -1,6 +1,6 @@
 """The folder layout of the exchange, and nothing but paths.
 
-    <root>/<dag_id>/_history/<job>.json                 what became of the job's last runs
+    <root>/<dag_id>/_history/<job>.json                 the outcome of the job's last runs
     <root>/<dag_id>/<run_id>/<job>/
         plan.json
         server.json                                     the run's own Spark server, if it has one
@@ -12,7 +12,7 @@
         <region>/inputs.json                            the manifests of its producers, gathered, on object stores
         <region>/subtask-<k>/slice.json                 what subtask k reads, as its part of the decision
         <region>/subtask-<k>/manifest.json
-        <region>/subtask-<k>/try-<t>.json               what became of Airflow's try t
+        <region>/subtask-<k>/try-<t>.json               the outcome of Airflow's try t
         <region>/subtask-<k>/recovery-<n>.json          who recomputes, or recomputed, lost files of it as attempt n
         <region>/subtask-<k>/attempt-<n>/<result>/part-*
         <region>/subtask-<k>/attempt-<n>/piece-<p>/<result>/part-*     of an attempt that was split

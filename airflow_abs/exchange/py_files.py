@@ -1,7 +1,7 @@
 """`py_files` of a job: Python code that lies in none of Spark's environments, kept with the run.
 
 `plan` copies the files beside its plan, so that every subtask, retry and recomputation has the same code, wherever it
-runs and whatever becomes of the author's files.
+runs and whatever happens to the author's files.
 """
 
 from __future__ import annotations

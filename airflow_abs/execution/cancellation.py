@@ -65,7 +65,7 @@ async def _kill_unless_awaited(trigger: KillableTrigger) -> None:
 
 
 async def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """Await `work`, which goes on to its end if this is cancelled."""
+    """Await `work`, which continues to its end if this is cancelled."""
     task = asyncio.create_task(work)
     _finishing.add(task)
     task.add_done_callback(_finishing.discard)

@@ -82,7 +82,7 @@ def _describe_fused(into: str) -> dict[str, Any]:
 
 
 def ready_since(reports: Mapping[str, Sequence[Mapping[str, Any]]], now: float) -> float:
-    """When the last subtask before it ended, in epoch seconds; `now` if it reads files alone or nobody says."""
+    """When the last subtask before it ended, in epoch seconds; `now` if it reads files alone or if that is unknown."""
     ended = [float(report["ended"]) for found in reports.values() for report in found if "ended" in report]
     return max(ended, default=now)
 

@@ -66,7 +66,7 @@ def sources_of(plan: JobPlan, region: str) -> dict[tuple[str, str], str]:
 
 
 def version_made(published: Mapping[str, Any]) -> str:
-    """``snapshot 7041``, in the words of the table's kind; "" for files, and where nobody knows."""
+    """``snapshot 7041``, in the words of the table's kind; "" for files, and where it is unknown."""
     own = {name: value for name, value in published.items() if name not in _OF_EVERY_SINK and value is not None}
     return ", ".join(f"{name} {value}" for name, value in own.items())
 

@@ -29,7 +29,7 @@ class Ephemeral:
         conf: Spark settings of the server, such as ``spark.driver.memory``, ``spark.executor.memory``,
             ``spark.cores.max``.
         start_timeout: seconds from submission within which it has to answer; a full cluster lets it wait.
-        lifetime: seconds after which it ends by itself, should nobody stop it; longer than any run.
+        lifetime: seconds after which it ends by itself if it was not stopped; longer than any run.
         folder: URI of a file system that Airflow and Spark share, if the exchange is on an object store.
         trusted_network: its token may be sent over the network in plain text: Spark's Connect server has no TLS.
 

@@ -70,7 +70,7 @@ class ReleaseOperator(JobTask):
             self.log.info("ended Spark server %s", ended)
 
     def _end_on_spark(self, run: RunView | None, context: Context) -> None:
-        """After failures too: nothing of an ended run may go on in Spark. A server that is gone has nothing to end."""
+        """After failures too: nothing of an ended run may keep running in Spark."""
         from airflow_abs.spark.errors import SparkOperationError
         from airflow_abs.spark.hot_keys import find_unseen_hot_keys
         from airflow_abs.spark.run.attempt import release_sessions

@@ -29,7 +29,7 @@ _START_DOCS = (
     "minute in the worker, then the task is rescheduled, so that it holds no slot. A server that still runs is "
     "used on. Clear it, without what is downstream, to replace a server that has ended."
 )
-_STOP_DOCS = "Ends the run's Spark Connect server, whatever became of the other tasks."
+_STOP_DOCS = "Ends the run's Spark Connect server, whatever happened to the other tasks."
 
 
 class ServerTask(JobTask):

@@ -26,7 +26,7 @@ _STREAM_SCRIPTS = ("theme.js", "dom.js", "timeline.js", "streams/life.js", "stre
 _TITLES = {401: "Not signed in", 403: "Not allowed", 404: "Not found"}
 _WHAT_TO_DO = {
     401: "Sign in to Airflow, then open this tab again.",
-    403: "You may not see this DAG's runs. Ask whoever manages Airflow for the right to read it.",
+    403: "You may not see this DAG's runs. Ask your Airflow administrator for the right to read it.",
     404: "It may have been deleted, or the address is mistyped.",
 }
 

@@ -103,7 +103,7 @@ def _is_observed(step: PlannedStep) -> bool:
 
 
 def _metrics(expectation: Expectation, among: Sequence[Expectation]) -> list[Any]:
-    """Two numbers: rows that fail, and those of them for which nobody knows."""
+    """Two numbers: rows that fail, and those for which it is unknown."""
     if expectation.is_row_count:
         return []
     if expectation.condition is None:

@@ -145,7 +145,7 @@ def _infer(
     open_path: Callable[[str], ExchangePath],
     findings: Findings,
 ) -> tuple[JobGraph, Mapping[str, CompiledVertex]]:
-    """Name the edges that nobody declared, see `infer_edges`, and log each with the reason."""
+    """Name the edges that the author did not declare, see `infer_edges`, and log each with the reason."""
 
     @cache
     def source_bytes(vertex: str) -> int | None:

@@ -58,7 +58,7 @@ def check_same_tables(job: DeclaredJob, written: Mapping[str, str], read: Mappin
 
     Args:
         job: rendered.
-        written, read: the ids of the tables of its sinks and its sources, by vertex; empty where nobody knows one.
+        written, read: the ids of the tables of its sinks and its sources, by vertex; empty where it is unknown.
 
     Raises:
         JobGraphError: see `check_overlaps`.

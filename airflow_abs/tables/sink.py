@@ -76,7 +76,7 @@ class TableSink(Protocol):
 
     @property
     def asset_uri(self) -> str | None:
-        """The URI of the asset that its publication updates; None if nobody knows before the run."""
+        """The URI of the asset that its publication updates; None if unknown before the run."""
 
     @staticmethod
     def publish(

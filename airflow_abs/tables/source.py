@@ -25,8 +25,8 @@ class Pin:
     Args:
         schema: Spark's JSON of the columns that the transform sees.
         pinned: what is recorded of it.
-        files: the files that are read, in the order in which they are numbered as splits; of 0 bytes each if nobody
-            knows how large they are.
+        files: the files that are read, in the order in which they are numbered as splits; 0 bytes each
+            if their sizes are unknown.
         spans: by column that the source is pruned by, its least and greatest value in each of the files, as
             `comparable` makes them; None where they are not known, empty where it is NULL in all rows.
         partitioned_by: the columns by which its files are partitioned, directly or through a transform of their values.
@@ -56,7 +56,7 @@ class InferenceContext:
         upper_bound: most subtasks that it should ask for: `default_source_parallelism`, else the job's maximum, but no
             more than the vertex's own.
         target_bytes: what one of them should read.
-        slots: how many of them run at once; None if nobody knows.
+        slots: how many of them run at once; None if unknown.
         data_interval: of the run, in ISO form; None if it has none.
         values: by column what it must be for a row to be needed today, as ranges from least to most (NULL is in none);
             columns that are not named may be anything.
@@ -77,7 +77,7 @@ class Inferred:
     """What a source holds for a run.
 
     Args:
-        files: those that are read, among the ones that `plan` fixed, with their sizes; of 0 bytes each if nobody knows.
+        files: those that are read, among the ones that `plan` fixed, with their sizes; 0 bytes each if unknown.
         reason: what was left out and why, such as ``412 of 1,823 files left by dates.d``; it becomes a part of the
             decision's.
     """
@@ -111,7 +111,7 @@ class InfersFiles(Protocol):
     """A table that knows better in `decide` than in `plan` how much there is to read, when all is known that the run
     finds out before. It is asked on a thread of its own, may call outside systems, and has `inference_timeout` seconds;
     without an answer, also if it raises, what `plan` fixed is read, and is as large as `plan` said, as on earlier days,
-    or nobody knows."""
+    or it is unknown."""
 
     async def infer(self, context: InferenceContext) -> Inferred:
         """What there is to read: so many subtasks its bytes need."""

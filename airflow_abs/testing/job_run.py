@@ -74,7 +74,7 @@ class JobRun:
     def at_parallelism(self, run_id: str, parallelism: int) -> Self:
         """Another run of the same plan, in which every region that can be spread is `parallelism` subtasks.
 
-        The number is put in the place of the decision, after everything was planned for a number that nobody knew, as
+        The number is put in the place of the decision, after everything was planned for an unknown number, as
         on any day. It is as if the day had the bytes for it, except that a subtask may have nothing to read. What
         already ran need not run again. A number that the author set is kept, a region of one subtask too, and none
         exceeds its max_parallelism.

@@ -18,7 +18,7 @@ class SubtaskTrigger(BaseTrigger):
     """Takes a subtask over from its worker: sends the same request, pushes the XCom, ends the task.
 
     After a crash of the triggerer Airflow starts it again, and the same request attaches once more. `cleanup` is left
-    alone on purpose: it is called on every exit, also on a triggerer's ordinary shutdown, when Spark must go on.
+    alone on purpose: it is called on every exit, also on a triggerer's ordinary shutdown, when Spark must continue.
     """
 
     def __init__(self, *, deadline: float | None = None, **run: Any) -> None:

@@ -101,7 +101,7 @@ def create(path, number, version):
 
 
 def copy(staged, path, run):
-    """Bring one file under a name that nobody else uses."""
+    """Bring one file under a name of its own."""
     name = f"{uuid.uuid4().hex}.parquet"
     with staged.source.open("rb") as source, Path(path, name).open("wb") as file:
         shutil.copyfileobj(source, file)

@@ -1,7 +1,8 @@
-"""docs/architecture.md shows the folders as they are, and names files that exist."""
+"""docs/architecture.md shows the folders as they are, and names files that exist; folders say what they are for."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -14,22 +15,18 @@ LISTING = PAGE.split("```text\nairflow_abs/")[1].split("```")[0]
 NAMED = sorted(set(re.findall(r"`((?:airflow_abs/|tests/)?[a-z_]+(?:/[a-z_*]+)*\.py)`", PAGE)))
 
 
-def folders_of_the_listing() -> set[str]:
-    """Paths below the package, read from the indentation of the listing."""
-    found, above = set(), ""
-    for line in LISTING.splitlines():
-        match = re.match(r"( +)([a-z_]+)/", line)
-        if match and len(match[1]) <= 4:
-            above = match[2]
-            found.add(above)
-        elif match:
-            found.add(f"{above}/{match[2]}")
-    return found
+def folders_of_the_package() -> list[Path]:
+    return sorted({path.parent for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE})
 
 
-def test_the_listing_holds_every_folder_of_the_package_and_no_other() -> None:
-    folders = {path.parent.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE}
-    assert folders_of_the_listing() == folders
+def test_the_listing_holds_every_folder_at_the_top_of_the_package_and_no_other() -> None:
+    listed = re.findall(r"^    ([a-z_]+)/", LISTING, flags=re.MULTILINE)
+    assert sorted(listed) == [path.name for path in folders_of_the_package() if path.parent == PACKAGE]
+
+
+@pytest.mark.parametrize("folder", folders_of_the_package(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_every_folder_says_what_belongs_there(folder: Path) -> None:
+    assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -61,7 +61,7 @@ def end_stream(checkpoint: str, action: Literal["drain", "stop"], wait: float) -
     ask_stream(path, StreamRequest(action, holder.query, f"{getpass.getuser()}@{socket.gethostname()}", now))
     print(f"asked {holder.owner} to {action}")
     if holder.until < now:
-        print(f"nobody has supervised it since {_clock(holder.until)} UTC: it ends when a triggerer has taken it over")
+        print(f"it has no supervisor since {_clock(holder.until)} UTC, and ends when a triggerer has taken it over")
     return _await_end(path, holder, known[-1].at if known else 0.0, now + wait)
 
 
@@ -140,7 +140,7 @@ def _head(holder: Holder, life: StreamLife, now: float) -> list[Block]:
         started = f", started for {format_count(holder.slots, 'slot')}" if holder.slots else ""
         lines.append(f"  supervised, on the Spark server {holder.server or 'that it waits for'}{started}")
     elif holder.until:
-        lines.append(f"  nobody has supervised it since {_clock(holder.until)} UTC; its query may still be running")
+        lines.append(f"  without a supervisor since {_clock(holder.until)} UTC; its query may still be running")
     lines.append(f"  {format_count(life.restarts, 'restart')}, {format_count(life.rescales, 'rescale')}")
     if life.alarm:
         lines.append(f"  ALARM: {life.alarm}")

@@ -44,7 +44,7 @@ def complete_reason(
 
 
 def say_inferred(reason: str, inputs: Mapping[str, str | None]) -> str:
-    """Add how rows reach the region where nobody declared it; `inputs` as `BlockingInput.inferred`, by name."""
+    """Add how rows reach the region by edges that `plan` inferred; `inputs` as `BlockingInput.inferred`, by name."""
     return "; ".join([reason, *(f"{name} by {how}" for name, how in inputs.items() if how is not None)])
 
 

@@ -93,7 +93,7 @@ class SourceInput:
 
     `partitions_read`, of a source of which some are left out, are how many of its partitions these splits are, of how
     many. `note` is for the reason: what else was left out, and by what, or why the source itself did not say.
-    `size_from` says what the bytes rest on: of a `default`, nobody knows them, and they only say that splits are alike.
+    `size_from` says what the bytes rest on: those of a `default` are unknown, and only say that splits are alike.
     `parallelism` is the number of subtasks that the source itself has inferred, None where its bytes are to say it.
     """
 
@@ -111,7 +111,7 @@ class SourceInput:
 
     @property
     def bytes(self) -> int:
-        """Of all splits, 0 if nobody knows."""
+        """Of all splits, 0 if unknown."""
         return 0 if self.size_from == "default" else sum(self.split_bytes)
 
 

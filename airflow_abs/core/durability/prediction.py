@@ -30,7 +30,7 @@ class RegionHistory:
         seconds: from the first start of a subtask on Spark to the end of the last one.
         machine_failures: tries that another try could help: machines, the network, the server.
         data_failures: tries that no other try could help: data and code.
-        predicted_seconds, predicted_output_bytes: what `plan` said that day; None if nobody did.
+        predicted_seconds, predicted_output_bytes: what `plan` said that day; None if it did not.
         is_whole: whether all its subtasks came to their end; only then it says what the region takes.
 
     Raises:
@@ -65,7 +65,7 @@ class RunHistory:
     """One earlier run; `began` in epoch seconds.
 
     `regions` are those that were decided, whole or not. `source_bytes` is what its sources held, by vertex. `date` is
-    its logical date in ISO form, "" if nobody knows. `partial_shares` has partial aggregates per input row, by the
+    its logical date in ISO form, "" if unknown. `partial_shares` has partial aggregates per input row, by the
     vertex that wrote them.
     """
 
@@ -90,7 +90,7 @@ _RUNS_OF_SHARES = 30
 @dataclass(frozen=True, slots=True)
 class JobHistory:
     """The job's earlier runs, oldest first. `today` is the logical date from which they are looked back at (ISO form;
-    "" if nobody knows)."""
+    "" if unknown)."""
 
     runs: tuple[RunHistory, ...] = ()
     today: str = ""

@@ -31,7 +31,7 @@ class DaysBytes:
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """`readers` are the subtasks that are expected to read a result, each a range of it; None if nobody knows."""
+    """`readers` are the subtasks that are expected to read a result, each a range of it; None if unknown."""
 
     is_sorted: bool
     readers: int | None
@@ -48,7 +48,7 @@ class RowOrder:
 
 
 def choose_row_order(readers: int | None) -> RowOrder:
-    """The rule: sorted from `MOST_READERS` + 1 on, or if nobody knows how many will come.
+    """The rule: sorted from `MOST_READERS` + 1 on, or if the number of readers is unknown.
 
     Args:
         readers: expected subtasks of all regions that read the result by range.

@@ -266,7 +266,7 @@ class _Operations:
     def _why_apart(self, name: str) -> str | None:
         """What keeps a region from running in its readers' operation, whatever that would save."""
         if not self.readers[name]:
-            return "nobody reads it"
+            return "no vertex reads it"
         if demand := self.conditions.demands.get(name):
             return demand
         homes = sorted({self._home(reader) for reader in self.readers[name]})

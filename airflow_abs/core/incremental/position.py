@@ -1,6 +1,6 @@
 """The position of an incremental source: which run has which of its files; and who gets which next.
 
-A file belongs to one run at most. A run takes what belongs to nobody, and keeps it until it has published what it made
+A file belongs to one run at most. A run takes unassigned files, and keeps them until it has published what it made
 of it. A run that ends without publishing releases its files. Once a run has begun to publish, no other run ever gets
 its files, because no other run can know whether their rows were published.
 """

@@ -33,7 +33,7 @@ class RecordedRegion:
     Args:
         producers: the region that each blocking input comes from, by the input's name.
         shuffles: whether its plan shuffles, so that with enough subtasks each has one slot.
-        starts: of its subtasks, in seconds since the start of `plan`; () if nobody knows.
+        starts: of its subtasks, in seconds since the start of `plan`; () if unknown.
         seconds: of its subtasks, in the same order; () likewise.
     """
 
@@ -96,7 +96,7 @@ class RecordedJob:
 
     @cached_property
     def spans(self) -> Mapping[str, RegionSpan]:
-        """When each region really ran; without those of which nobody knows."""
+        """When each region really ran; without regions whose times are unknown."""
         spans: dict[str, RegionSpan] = {}
         for region in self.regions:
             if region.starts and all(name in spans for name in region.after):

@@ -50,7 +50,7 @@ class LagAlarm:
         self._level: float | None = None
 
     def see(self, lag: float | None, seconds: float) -> LagGrows | LagFell | None:
-        """What has changed with a batch of that lag, which took so many seconds; a batch whose lag nobody knows is
+        """What has changed with a batch of that lag, which took so many seconds; a batch of unknown lag is
         passed over."""
         if lag is None:
             return None

@@ -56,8 +56,8 @@ class Batch:
         rows_out: that went to the sink; None if Spark does not say.
         state_rows, state_bytes: held since, in the memory of the executors.
         lag: seconds from when the oldest of its files was written to its end; of records that are counted, until the
-            one that comes next has been read at the batch's pace. None if nobody knows.
-        rows_behind: records that the source has and were not in it; None if nobody knows.
+            one that comes next has been read at the batch's pace. None if unknown.
+        rows_behind: records that the source has and were not in it; None if unknown.
     """
 
     number: int
@@ -77,7 +77,7 @@ class Batch:
 
     @property
     def rows_out_per_second(self) -> float | None:
-        """While it was done; None if nobody knows."""
+        """While it was done; None if unknown."""
         return None if self.rows_out is None else self.rows_out / max(self.seconds, 0.001)
 
 

@@ -1,8 +1,8 @@
 """Whether a failed streaming query is started again, and when.
 
-A restart strategy decides by number and rate. Beside it stands what a strategy cannot see: a query that fails in the
-same way on the same offsets again and again will not get past them, however seldom it fails; one that fails here and
-there does. So does one whose source or storage is away: it waits at the same offsets for as long as that lasts.
+A restart strategy decides by number and rate of failures. It cannot see that a query fails repeatedly in the same way
+on the same offsets, which no restart gets past. A query whose source or storage is away also stays at the same offsets,
+but gets past them once that is back.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class QueryFailure:
     """Why a query ended.
 
     Args:
-        message: the error's own words.
+        message: the error's text.
         restartable: whether the same query may succeed if it is started again; False for errors of the author's code.
-        offsets: what it had before it when it failed, as its sources write it; "" if it does not say.
-        batch: the number of the batch that failed; None if nobody knows.
-        kind: what the same failure would be called again; "" if nobody knows.
+        offsets: of the batch that failed, as its sources write them; "" if unknown.
+        batch: the number of the batch that failed; None if unknown.
+        kind: a name that the same failure gets each time; "" if unknown.
         is_away: whether a source or a storage did not answer, which says nothing about the rows.
     """
 
@@ -35,25 +35,25 @@ class QueryFailure:
 
     @property
     def place(self) -> str:
-        """``batch 7``, with the offsets if they are known; "" if nothing is."""
+        """``batch 7``, with the offsets if they are known; "" if neither is."""
         parts = [f"batch {self.batch}" if self.batch is not None else "", self.offsets]
         return " at ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Restart after `backoff` seconds, or, if that is None, give up; and why."""
+    """Restart after `backoff` seconds, or give up if it is None; and the reason."""
 
     backoff: float | None
     reason: str
 
 
 class FailureJudge:
-    """Told of every failure of one query.
+    """Decides after every failure of one query.
 
     Args:
         strategy: of restarts.
-        same_offsets: that often it may fail on the same offsets in the same way.
+        same_offsets: failures in a row on the same offsets and of the same kind after which to give up.
     """
 
     def __init__(self, strategy: RestartBackoff, same_offsets: int = 3) -> None:

@@ -1,10 +1,10 @@
-"""When changed resources lead on to the next state: the phases of Flink 2.
+"""When changed resources lead to the next state: the phases of Flink 2.
 
     Cooldown -> Idling <-> Stabilizing -> Stabilized -> Transitioning
             \\------------^      \\-----------------------^
 
-Nothing changes during the cooldown after the last rescale. A change with sufficient resources starts stabilizing: from
-there it goes on at once with the desired resources, and after the stabilization timeout with sufficient ones.
+Nothing changes during the cooldown after the last rescale. A change with sufficient resources starts the
+stabilization, which ends immediately with the desired resources, and after a timeout with sufficient ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Action: leave the present state for the next one."""
+    """Action: enter the next state."""
 
     reason: str
 
@@ -41,7 +41,7 @@ PhaseAction = StartTimer | Proceed
 
 @dataclass(frozen=True, slots=True)
 class RescaleOptions:
-    """Durations, in the unit of the clock. `max_trigger_delay`: how long to wait at most for a trigger from outside."""
+    """Durations, in the unit of the clock. `max_trigger_delay`: time limit for waiting for a trigger from outside."""
 
     cooldown: float = 30.0
     stabilization: float = 60.0
@@ -59,7 +59,7 @@ class RescalePhases:
     Args:
         options: durations.
         now: time of the last rescale, or of the start.
-        versions: source of numbers that were never used before; one for all that share timers.
+        versions: source of unused numbers, shared by everything that shares timers.
     """
 
     def __init__(self, options: RescaleOptions, now: float, versions: Iterator[int] | None = None) -> None:
@@ -76,7 +76,7 @@ class RescalePhases:
         return [self._timer("cooldown", self._started_at + self._options.cooldown)]
 
     def on_change(self, now: float, resources: Resources) -> list[PhaseAction]:
-        """Resources have changed, or what is wanted of them."""
+        """Available or wanted resources have changed."""
         match self.phase:
             case Phase.COOLDOWN if resources is not Resources.INSUFFICIENT and self._first_change is None:
                 self._first_change = now
@@ -100,7 +100,7 @@ class RescalePhases:
         return []
 
     def on_timer(self, timer: Timer, now: float, resources: Resources) -> list[PhaseAction]:
-        """A timer is due; one of a phase that was left does nothing."""
+        """A timer is due; a timer of an earlier phase does nothing."""
         if timer.version != self._version:
             return []
         match timer.purpose:

@@ -34,7 +34,7 @@ class StateStore:
 
 @dataclass(frozen=True, slots=True)
 class StatefulOperator:
-    """`kind` is Spark's name; without `stores` it is not known what is in its state."""
+    """`kind` is Spark's name; without `stores` the schema of its state is unknown."""
 
     number: int
     kind: str
@@ -47,7 +47,7 @@ class StatefulOperator:
 
 @dataclass(frozen=True, slots=True)
 class QueryLayout:
-    """Its sources are known by their order; `settings` are Spark's that are fixed with the first batch."""
+    """Sources are identified by their order; `settings` are those that Spark fixes with the first batch."""
 
     sources: int
     operators: tuple[StatefulOperator, ...] = ()

@@ -1,4 +1,4 @@
-"""Whether running work should be stopped and started again because its parallelism could change, and what changes."""
+"""Whether running work should restart because its parallelism could change, and what changes with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_abs.core.streaming.phases import RescaleOptions
 
 
 class RescaleController(Protocol):
-    """Compares what runs with what could run."""
+    """Compares the running parallelism with the possible one."""
 
     def should_rescale(self, current: Mapping[str, int], possible: Mapping[str, int]) -> bool:
         """Whether the change, given as parallelism by vertex, is worth a restart."""
@@ -20,7 +20,7 @@ class RescaleController(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EnforceMinimalIncrease:
-    """Any vertex that must shrink, or one that grows by at least so much; small steps of several do not add up."""
+    """Restart if a vertex must shrink, or can grow by at least `min_increase`; small steps of several do not add up."""
 
     min_increase: int = 1
 
@@ -34,7 +34,7 @@ class EnforceMinimalIncrease:
 
 @dataclass(frozen=True, slots=True)
 class EnforceParallelismChange:
-    """Any change at all."""
+    """Restart on any change."""
 
     def should_rescale(self, current: Mapping[str, int], possible: Mapping[str, int]) -> bool:
         """Whether anything changes."""
@@ -100,13 +100,13 @@ class Rescale:
         return RescaleOptions(self.cooldown, self.stabilization, self.max_delay)
 
     def partitions(self, slots: int) -> int:
-        """Shuffle partitions with so many slots."""
+        """Shuffle partitions for `slots`."""
         return self.partitions_per_slot * slots
 
     def files(self, slots: int) -> int | None:
-        """Files of one batch with so many slots; None if they do not follow them."""
+        """Files per batch for `slots`; None if they do not follow the slots."""
         return None if self.files_per_slot is None else self.files_per_slot * slots
 
     def records(self, slots: int) -> int | None:
-        """Records of one batch with so many slots; None if they do not follow them."""
+        """Records per batch for `slots`; None if they do not follow the slots."""
         return None if self.records_per_slot is None else self.records_per_slot * slots

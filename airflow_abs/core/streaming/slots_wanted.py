@@ -1,4 +1,4 @@
-"""How many slots a stream wants, and what the slots that it finds are worth: before it starts, and while it runs.
+"""How many slots a stream wants, and whether the available ones are enough to start, or worth a restart.
 
 A stream is one region, so one slot sharing group with one vertex: a slot runs one Spark task at a time.
 """
@@ -41,20 +41,20 @@ class SlotsWanted:
         return cls(min(max(likely, _LEAST_DESIRED), _MOST_DESIRED), sufficient, takes_all=True)
 
     def parallelism(self, slots: int) -> int | None:
-        """With how many of these slots it runs; None if they are not sufficient."""
+        """How many of these slots it uses; None if they are not sufficient."""
         check_int("slots", slots, at_least=0)
         if slots < self.sufficient:
             return None
         return slots if self.takes_all else min(slots, self.desired)
 
     def judge(self, slots: int) -> Resources:
-        """What these slots are to a stream that is to start."""
+        """Whether these slots are enough to start."""
         if self.parallelism(slots) is None:
             return Resources.INSUFFICIENT
         return Resources.DESIRED if slots >= self.desired else Resources.SUFFICIENT
 
     def judge_change(self, running: int, slots: int, min_increase: int) -> Resources:
-        """What these slots are to one that runs with `running`: INSUFFICIENT if they are not worth a restart.
+        """Whether these slots are worth a restart of a stream that runs on `running`; INSUFFICIENT if not.
 
         All that are wanted are worth it if they change anything; fewer are if they are at least `min_increase` more, or
         if it must shrink; a stream that takes all never has all that it wants. With less than the sufficient ones it

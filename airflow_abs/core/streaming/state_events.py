@@ -1,4 +1,4 @@
-"""What the scheduler's states are told, and what they ask to be done."""
+"""Events that the scheduler's states receive, and actions that they return."""
 
 from __future__ import annotations
 

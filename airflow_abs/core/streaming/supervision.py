@@ -40,39 +40,38 @@ _NEVER = 1e12
 
 @dataclass(frozen=True, slots=True)
 class SlotsSeen:
-    """So many tasks the cluster could run at once, busy or not; 0 if nothing answers."""
+    """How many tasks the cluster can run at once, busy or not; 0 if it does not answer."""
 
     slots: int
 
 
 @dataclass(frozen=True, slots=True)
 class QueryStarted:
-    """It runs: started now, or found running; with so many slots, 0 if nobody knows."""
+    """The query runs: started now, or found running. `slots` that it was started for; 0 if unknown."""
 
     slots: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class QueryEnded:
-    """It does not run any more, or could not be started: without a `failure` it had nothing more to do, or was
-    stopped."""
+    """The query has ended, or could not start. Without a `failure` it was stopped, or is done."""
 
     failure: QueryFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchBoundary:
-    """A batch was done since the last look, or none is under way: a good moment to start it again."""
+    """A batch has ended since the last look, or none is running: a good moment for a restart."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainAsked:
-    """Somebody wants it to stop, and to be able to resume later."""
+    """A user asked to stop it so that it can resume later."""
 
 
 @dataclass(frozen=True, slots=True)
 class CancelAsked:
-    """Somebody gives it up."""
+    """A user asked to cancel it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +84,19 @@ Seen = SlotsSeen | QueryStarted | QueryEnded | BatchBoundary | DrainAsked | Canc
 
 @dataclass(frozen=True, slots=True)
 class StartQuery:
-    """Start it from its checkpoint for so many slots; answer with `QueryStarted` or `QueryEnded`."""
+    """Start the query from its checkpoint for `slots`; the answer is `QueryStarted` or `QueryEnded`."""
 
     slots: int
 
 
 @dataclass(frozen=True, slots=True)
 class StopQuery:
-    """Stop it, if it runs; answer with `QueryEnded`."""
+    """Stop the query, if it runs; the answer is `QueryEnded`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Another state, for this reason."""
+    """Report a new state and its reason."""
 
     left: str
     entered: str

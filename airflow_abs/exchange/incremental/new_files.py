@@ -44,7 +44,7 @@ def take_new_files(
     open_path: OpenPath,
     is_over: Callable[[str], bool],
 ) -> NewFiles:
-    """Make the files that nobody has read this run's own; one that has published before has the same ones again.
+    """Assign the unread files to this run; a run that has published keeps its files.
 
     Args:
         folder: of the run.
@@ -152,7 +152,7 @@ def _tell(vertex: str, found: int, taking: Taking) -> None:
         log.info("%s: run %s ended without publishing; its files are free again", vertex, run)
     for run in taking.unsure:
         log.warning(
-            "%s: run %s ended while it published, and nobody else gets its files; clear its task commit, which finds "
+            "%s: run %s ended while it published, and no other run gets its files; clear its task commit, which finds "
             "out whether their rows are there",
             vertex,
             run,

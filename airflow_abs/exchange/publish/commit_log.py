@@ -56,7 +56,7 @@ class LogRecord:
         return frozenset((*puts, *(each.name for each in self.garbage)))
 
     def writer_of(self, number: int) -> str | None:
-        """Whose the state of that number is; None if nobody remembers."""
+        """The publisher of the state of that number; None if that is not recorded."""
         past = self.number - number
         return self.writers[past] if 0 <= past < len(self.writers) else None
 

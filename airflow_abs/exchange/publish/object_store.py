@@ -3,7 +3,7 @@
 The log of the target (`commit_log.py`) is the truth: a reader that reads exactly the files of `read_commit(target)`
 sees the old output or the new, whole; if one of them is gone, a newer one has been published meanwhile: it reads the
 record again. Names of files are never used twice, and only what the log says will never be published is deleted, so a
-publisher that was paused for however long harms nothing when it goes on.
+publisher that was paused does no harm when it resumes, however long that was.
 
 Not guaranteed: a reader that *lists* the target between the first put and the last delete sees old and new files
 side by side; it can tell by `_SUCCESS` being older than the newest file of the log. For readers that must never see

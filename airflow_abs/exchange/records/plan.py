@@ -192,7 +192,7 @@ class JobPlan:
     `options` are the job's; `slots` is how many Spark tasks run at once, None if the
     server does not say. `fused` names for each declared region that is not there the one that does its work. `id` is
     new with every plan: what is derived from it meets nothing of an earlier run, even if that had the same run id.
-    `began` is when Airflow started the task that planned it, in epoch seconds; None if nobody knows. `usual` is what
+    `began` is when Airflow started the task that planned it, in epoch seconds; None if unknown. `usual` is what
     its sources held on earlier days, by vertex, where there were enough of them. With `durability="auto"` there are
     `edges`, `predictions` of every declared region, and the `mean_seconds` of work between two failures (None if none
     are expected). `py_files` are what every Spark session of the run is sent. `vertices` are as the author declared

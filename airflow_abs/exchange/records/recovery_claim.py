@@ -68,7 +68,7 @@ def claim_recovery(
 ) -> Claimed | None:
     """Become the one who recomputes a subtask; None while somebody else does.
 
-    The same owner asking again (the triggerer after the worker, a triggerer after its crash) goes on with its claim.
+    The same owner asking again (the triggerer after the worker, a triggerer after its crash) continues with its claim.
 
     Args:
         decision: the digest of the decision that mapped the subtask.

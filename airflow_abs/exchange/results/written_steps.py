@@ -1,4 +1,4 @@
-"""What an attempt of several steps has written before its end, so that a later one goes on behind it.
+"""What an attempt of several steps has written so far, so that a later attempt resumes after it.
 
 One file of the attempt, in the form of a manifest, replaced after each step. It goes with the attempt's data.
 """

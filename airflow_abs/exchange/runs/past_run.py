@@ -17,7 +17,7 @@ def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bo
     Args:
         run: read whole, before its data is deleted.
         date: its logical date.
-        now: epoch seconds, in case that nobody knows when the run began.
+        now: epoch seconds, in case the run's start is unknown.
         is_mistake: whether an error of this type would happen again.
     """
     decided = [region for region in run.regions if region.decision is not None]
@@ -50,7 +50,7 @@ def _partial_shares(regions: Sequence[RegionView]) -> dict[str, float]:
 
 
 def _guessed(region: RegionView) -> set[str]:
-    """Sources of which nobody knew the size: a guess is nothing to remember."""
+    """Sources of unknown size: a guess is nothing to remember."""
     return {entry.name for entry in region.decision.inputs if entry.size_from} if region.decision is not None else set()
 
 
@@ -73,7 +73,7 @@ def _past_region(run: RunView, region: RegionView, is_mistake: Callable[[str], b
 
 
 def _spread_evenly(committed: Sequence[SubtaskView], slots: int) -> float:
-    """After a recomputation nobody knows when a subtask started: as long as all of them take on all slots."""
+    """After a recomputation the start of a subtask is unknown: as long as all of them take on all slots."""
     return round(sum(each.seconds or 0.0 for each in committed) / min(slots, len(committed) or 1), 3)
 
 

@@ -58,7 +58,7 @@ class SubtaskView:
 
     `files` are those of rescale inputs. `bytes` are those of its own subpartitions, splits and files, broadcast inputs
     not counted. `rows` are those of the region's last vertex, `bytes_out` the sizes of all files. `began` is when it
-    began on Spark, in epoch seconds, None if nobody knows. `is_stale`: what it left is of an earlier decision.
+    began on Spark, in epoch seconds, None if unknown. `is_stale`: what it left is of an earlier decision.
     `combined` are, by vertex that wrote partial results, the rows and the results.
     """
 
@@ -183,7 +183,7 @@ class RegionView:
     @property
     def took(self) -> float | None:
         """Seconds from the first start of a subtask that has committed to the end of the last one; None if there is
-        none, or if nobody knows when one of them started."""
+        none, or if one of them has no known start."""
         committed = [subtask for subtask in self.subtasks if subtask.is_committed]
         spans = [(each.waited, each.waited + (each.seconds or 0.0)) for each in committed if each.waited is not None]
         if not spans or len(spans) < len(committed):

@@ -129,7 +129,7 @@ class Files:
     def asset_uri(self) -> str | None:
         """Of the folder up to the first that is templated, the same for every run; None if that is no folder."""
         if not isinstance(self.path, str):
-            return None  # an XCom: nobody knows the path before the run
+            return None  # an XCom: the path is not known before the run
         fixed = _TEMPLATED.split(self.path, maxsplit=1)[0]
         folder = fixed if fixed == self.path else fixed.rpartition("/")[0]
         uri = without_connection(folder) if "://" in folder else f"file://{folder}"

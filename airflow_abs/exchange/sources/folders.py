@@ -48,7 +48,7 @@ class Folder:
 
 
 def folders_of(path: object, *, is_source: bool = False, follow_links: bool = False) -> list[Folder]:
-    """Take a path apart: one folder, several for a glob with alternatives (``{a,b}``), none for what nobody knows
+    """Take a path apart: one folder, several for a glob with alternatives (``{a,b}``), none for what is unknown
     before the run (an XCom, or a template up to the first name).
 
     Args:

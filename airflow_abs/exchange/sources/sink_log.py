@@ -80,7 +80,7 @@ def _below(folder: Location, uri: str) -> str:
 
 def _damaged(place: Location, what: str) -> DamagedFileError:
     return DamagedFileError(
-        f"{place}: {what}. Without Spark's log of a sink of a stream nobody knows which files count; restore the log, "
+        f"{place}: {what}. Without Spark's log of a stream's sink it is not known which files count; restore the log, "
         "or read all files that are there by a glob, such as Files('/out/*.parquet')",
         path=str(place),
     )

@@ -36,7 +36,7 @@ class Holder:
         server: address of the Spark server of that session.
         query: name of the query that it supervises: another one each time that the stream was compiled.
         until: end of the lease in epoch seconds; 0 once it was given back.
-        slots: for which the query in that session was started; 0 if nobody knows.
+        slots: for which the query in that session was started; 0 if unknown.
     """
 
     owner: str
@@ -49,7 +49,7 @@ class Holder:
 
 
 def read_holder(checkpoint: ExchangePath) -> Holder | None:
-    """Who holds a checkpoint, or did last; None if nobody ever did.
+    """Who holds a checkpoint, or did last; None if there was never one.
 
     Raises:
         ExchangeError: see `NumberedLog.read`.

@@ -25,7 +25,7 @@ class StreamSpans:
         self._place = {"airflow.dag_id": dag_id, "airflow.dag_run.run_id": run_id, "airflow.task_id": task_id}
 
     def emit(self, event: StreamEvent, life: StreamLife) -> None:
-        """What is over, as soon as it is known; nobody knows how long a state lasted in which its process died."""
+        """Batches and states, once they are over; not a state in which its process died."""
         from airflow_abs.core.stream_life.life import Batch, StateChange
 
         match event:

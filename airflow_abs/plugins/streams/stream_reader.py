@@ -48,7 +48,7 @@ class StreamReader:
         except _UNREADABLE as error:
             return {**told, "problem": f"{type(error).__name__}: {error}"}
         if holder is None:
-            return {**told, "problem": "nobody has supervised it yet"}
+            return {**told, "problem": "it has not started yet"}
         index = "" if stream.map_index < 0 else f"[{stream.map_index}]"
         return {
             **told,

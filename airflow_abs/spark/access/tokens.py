@@ -22,7 +22,7 @@ AIRFLOWS_VARIABLES = ("AIRFLOW__", "AIRFLOW_CONN_", "AIRFLOW_VAR_", "_AIRFLOW_")
 """How the environment variables begin that may hold secrets of Airflow's: for no program but Airflow's own."""
 
 LIFETIME = 900.0
-"""Seconds that a token is good for where nobody says so."""
+"""Seconds that a token is good for unless it says so."""
 
 _ANSWER_SECONDS = 30.0
 # Of its time a tenth, at most two minutes: clocks differ, and a call that begins with a token has to arrive with it.

@@ -230,7 +230,7 @@ def _check_key_type(consumer: str, index: int, name: str, path: str, data_type: 
             f"{_NOT_COMPARED[kind]}; hash by another column"
         )
     raise JobGraphError(
-        f"vertex {consumer!r}: hash key {index} of input {name!r} holds {path} of type {shown}, and nobody tried "
+        f"vertex {consumer!r}: hash key {index} of input {name!r} holds {path} of type {shown}, and it was not tried "
         "whether equal values of this type always meet; hash by a copy of another type, such as "
         f"CAST({path} AS STRING)"
     )

@@ -85,7 +85,7 @@ async def execute_operation(
 ) -> OperationOutcome:
     """Start the operation or attach to it, and await its end.
 
-    Cancelling the coroutine only detaches: the operation goes on and can be awaited again, by any process.
+    Cancelling the coroutine only detaches: the operation continues and can be awaited again, by any process.
     The outcome stays on the server until `release_operation`: call that last, when everything that
     depends on it is stored. With `timeout` (seconds) it is interrupted when time is up.
 

@@ -1,7 +1,8 @@
 """One Spark Connect operation: what names it, and the requests about it besides running it (`execute.py`).
 
-The server knows an operation by user, session and operation id. An operation goes on when nobody listens; it ends by
-itself, by `interrupt_operation`, or after the server's detached timeout. Settings of its session are set here, too.
+The server knows an operation by user, session and operation id. An operation continues when no client listens; it
+ends by itself, by `interrupt_operation`, or after the server's detached timeout. Settings of its session are also
+set here.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class ResponseStream:
                     return
                 self._take(response)
         finally:
-            call.cancel()  # only the listening: the operation goes on
+            call.cancel()  # only the listening: the operation continues
 
     def _take(self, response: Any) -> None:
         self._last_response_id = response.response_id

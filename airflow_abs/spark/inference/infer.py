@@ -1,4 +1,4 @@
-"""Names the edges that nobody declared: `plan` finds out how the rows of each input must reach its vertex.
+"""Names the edges that the author did not declare: `plan` finds out how the rows of each input must reach its vertex.
 
 Region by region, in topological order. Inputs that the author's hints name or that come from small sources are
 broadcast first, one always stays divided (what is right on a small day must be right on the biggest). With the others

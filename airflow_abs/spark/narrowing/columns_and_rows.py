@@ -204,7 +204,7 @@ class _Reading:
         if any(operator.detail("ReadSchema") == "struct<>" for operator in plan.operators()):
             return [
                 replace(scan, filters=frozenset()) for scan in scans
-            ]  # one of them reads all rows, nobody knows which
+            ]  # one of them reads all rows, it is not known which
         return scans
 
 

@@ -6,7 +6,7 @@
        | it is ours
     stop what a holder that vanished left on Spark; recompute, keeping the lease; end the claim
 
-How many readers there are, and in how many processes, nobody knows: the claims in the exchange are all they share.
+How many readers there are, and in how many processes, is unknown: the claims in the exchange are all they share.
 """
 
 from __future__ import annotations

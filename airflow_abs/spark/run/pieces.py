@@ -76,7 +76,7 @@ def why_it_stays_whole(region: PlannedRegion) -> str | None:
 
 
 def keeps_steps(region: PlannedRegion) -> bool:
-    """Whether a try goes on behind the steps that one before it wrote: pieces of those would not be told apart."""
+    """Whether a try resumes after steps of an earlier one, whose pieces could not be told apart."""
     return len(region.steps) > 1 and why_it_stays_whole(region) is not None
 
 

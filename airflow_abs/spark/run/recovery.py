@@ -44,8 +44,8 @@ _AT_ONCE = 4
 class Recovery:
     """Recomputes what one reader needs.
 
-    `owner` names the reader, alike in every process and every try that runs it: whoever goes on with it goes on with
-    its recoveries. One that is part of another names both: two of them at once are two owners.
+    `owner` names the reader, alike in every process and every try that runs it, so that its successor continues its
+    recoveries. One that is part of another names both: two of them at once are two owners.
     """
 
     connection: Connection

@@ -2,7 +2,7 @@
 
 No user code and no DataFrame API. The same coroutine runs in a worker, in the triggerer, or first in the one and
 then in the other: everything it sends is derived from the run, the region, the map index and the attempt, so sending
-it again attaches to what already runs. What became of a try is recorded beside the manifest
+it again attaches to what already runs. The outcome of a try is recorded beside the manifest
 (`exchange/records/tries.py`).
 """
 
@@ -91,7 +91,7 @@ async def run_subtask(
 
 
 async def interrupt_subtask(connection: Connection, folder: JobFolder, wanted: SubtaskAttempt) -> None:
-    """Stop the try's Spark operations, if any run; its siblings in the same session go on."""
+    """Stop the try's Spark operations, if any run; its siblings in the same session continue."""
     record = await asyncio.to_thread(read_try, folder, wanted.region, wanted.index, wanted.attempt)
     if record is not None and record.decision == wanted.decision:
         ended = OperationCancelledError.__name__
@@ -161,7 +161,7 @@ class _TryRun:
 
     @property
     def is_adopted(self) -> bool:
-        """Whether it goes on with the attempt of an earlier try."""
+        """Whether it continues the attempt of an earlier try."""
         return any(entry.attempt == self.record.attempt for entry in self.earlier)
 
     @property

@@ -101,7 +101,7 @@ class AttemptWork:
         self.results[piece.number, step.result] = measured
 
     def note(self) -> None:
-        """Store what is written so far, for a try that goes on behind it, if one may."""
+        """Store what is written so far, for a try that may resume after it."""
         if keeps_steps(self.spec.region):
             results = {name: result for (_, name), result in self.results.items()}
             own = self.attempt

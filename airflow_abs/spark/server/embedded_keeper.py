@@ -77,7 +77,7 @@ def spark_properties(
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": f"{work}/warehouse",
-        # The triggerer or a worker may be away for a while; what it started goes on.
+        # The triggerer or a worker may be away for a while; what it started continues.
         "spark.connect.execute.manager.detachedTimeout": "2h",
         "spark.connect.session.manager.defaultSessionTimeout": "24h",
         # One subtask that runs out of memory must not take the server of all others with it.

@@ -20,7 +20,7 @@ _ROWS = 1000
 
 
 def make_class_archive() -> ClassArchive:
-    """Have it written if it is not there. Servers that run go on with what they have. Blocks for half a minute.
+    """Write it if it is not there. Running servers keep what they have. Blocks for half a minute.
 
     Raises:
         EmbeddedSparkError: this host cannot have one, or the server did not start or write it.

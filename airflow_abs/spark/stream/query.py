@@ -1,6 +1,6 @@
 """A streaming query of Spark's by its session: start it, find it, ask how it is, stop it.
 
-A query belongs to its session, and lives on when nobody listens: Spark keeps a session in which one runs.
+A query belongs to its session, and keeps running when no client listens: Spark keeps a session in which one runs.
 """
 
 from __future__ import annotations
@@ -94,8 +94,7 @@ class StreamProgress:
 
     @property
     def wait_of_next(self) -> float | None:
-        """Seconds until a record that comes now has been read, if it goes on at the pace of this batch; None if nobody
-        knows how many are before it."""
+        """Seconds until a record that arrives now is read, at this batch's pace; None if the backlog is unknown."""
         if self.rows_behind is None or (self.rows_behind and not self.rows):
             return None
         return self.seconds * (1 + self.rows_behind / max(self.rows, 1))

@@ -104,7 +104,7 @@ def _check(answer: bytes, errors: bytes, status: int) -> None:
         error = json.loads(answer.splitlines()[-1]).get("error")
     except (LookupError, ValueError):
         said = errors.decode(errors="replace").strip()[-_SAID:]
-        error = f"it ended with the status {status} before it had said what became of it: {said}"
+        error = f"it ended with status {status} and reported no outcome: {said}"
     if error is not None:
         raise RepartitionError(error)
 

@@ -4,7 +4,7 @@
 
 It lives for as long as its parent says so, a line on standard input at a time: without one for some seconds, or when
 the input ends, it ends at once with its JVM, wherever it is. So nothing of it writes to a checkpoint that its parent,
-paused or dead, does not hold any more. Its last line on standard output is what became of it, as JSON.
+paused or dead, does not hold any more. Its last line on standard output is its outcome, as JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 SILENT_SECONDS = 10.0
-"""For so long it goes on without a word."""
+"""How long it runs without a word from its supervisor."""
 FIRST_RELEASE = "4.2"
 """Of Spark that repartitions state."""
 _CALLING = ".repartition.\n: "

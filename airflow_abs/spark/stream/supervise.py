@@ -71,7 +71,7 @@ class StreamRun:
         on_progress: told every batch that was done; once more of the last ones if it was found running.
         on_held: called in a thread once the checkpoint is held, before anything is started.
         on_change: told every change of its state.
-        state: of the query, looked at before each start; None if nobody does.
+        state: of the query, looked at before each start; None if it is not.
         attend: called at every look, and once it has ended, with what the query does; gives what somebody asks of it.
     """
 
@@ -113,8 +113,8 @@ class StreamRun:
         self._asked = DrainAsked()
 
     async def _take_over(self) -> None:
-        """Hold the checkpoint. What another one left running in its session is this stream's own query, which goes on,
-        or somebody else's, which is stopped."""
+        """Take the lease on the checkpoint. A query that its last holder left running continues if it is this stream's,
+        and is stopped otherwise."""
         left = await asyncio.to_thread(self.lease.take)
         self._renewed_at = time.time()
         await asyncio.to_thread(self.on_held)

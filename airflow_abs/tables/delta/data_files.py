@@ -52,7 +52,7 @@ class _Writer:
     prefix: str
 
     def add(self, number: int, staged: StagedFile) -> NewFile:
-        """Copy one file under a name that nobody else uses, and describe it."""
+        """Copy one file under a name of its own, and describe it."""
         name = f"{self.prefix}-{number:05d}.parquet"
         partition = self._partition(staged)
         with open_staged(staged) as stream, self.folder.create(name) as output:

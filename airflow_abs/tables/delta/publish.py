@@ -137,7 +137,7 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         nothing of that: the files do, or the history, where others have replaced them since.
 
         Raises:
-            TableError: nobody knows.
+            TableError: that cannot be told.
         """
         count = head.table.transaction_version(self.identity + _COUNT)
         if count and self.is_among(map(_name, head.files)):

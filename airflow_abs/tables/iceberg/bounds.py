@@ -30,7 +30,7 @@ _WHOLE: Mapping[Any, tuple[int, ...]] = {
 
 
 def span_of(file: DataFile, column: NestedField) -> Span | None:
-    """None where nobody knows, empty where the column is NULL in every row; texts may be cut, but never inwards."""
+    """None where unknown, empty where the column is NULL in every row; texts may be cut, but never inwards."""
     number = column.field_id
     nulls = (file.null_value_counts or {}).get(number)
     if nulls is not None and nulls == file.record_count:

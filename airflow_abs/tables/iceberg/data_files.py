@@ -44,7 +44,7 @@ class _Writer:
     prefix: str
 
     def add(self, number: int, staged: StagedFile) -> DataFile:
-        """Copy one file under a name that nobody else uses, and describe it."""
+        """Copy one file under a name of its own, and describe it."""
         path = self.table.location_provider().new_data_location(f"{self.prefix}-{number:05d}.parquet")
         size = _copy(self.table, staged, path, self.schema)
         with self.table.io.new_input(path).open() as stream:

@@ -106,7 +106,7 @@ def publish_staged(
         on_step: see `TableSink.publish`.
 
     Raises:
-        CommitError, TableError: see `TableSink.publish`; or nobody knows whether it was published.
+        CommitError, TableError: see `TableSink.publish`; or it is not known whether it was published.
     """
     files = tuple(file for file in staged if file.rows)
     run = RunFiles(publisher, digest_of(staged, target.mode, publisher.identity), files)

@@ -1,6 +1,6 @@
 """One commit for each run: what a run wrote is in the table once, or not at all.
 
-The name of the run stands in the table's own history, and in the names of its files. So whoever tries again looks
+The name of the run stands in the table's own history, and in the names of its files. So the next try looks
 first, and finds out how the try before ended, also if the answer to its commit was lost. Tries are our own: those
 of the formats' libraries commit the same rows twice. What a format has to say: its head, its commit, and what was
 committed meanwhile.
@@ -122,7 +122,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
 
     @abstractmethod
     def find_done(self, head: Head) -> Published | None:
-        """What became of an earlier try of the same digest, if it came to its end."""
+        """The outcome of an earlier try of the same digest, if that one ended."""
 
     @abstractmethod
     def make(self, head: Head, prefix: str) -> Sequence[New]:
@@ -150,7 +150,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
 
         Raises:
             OvertakenError: it certainly did not happen.
-            Exception: nobody knows whether it did.
+            Exception: it is not known whether it did.
         """
 
     @abstractmethod

@@ -24,7 +24,7 @@ class StreamTrigger(BaseTrigger):
     """Has a stream for its whole life. After a crash of the triggerer Airflow starts it again, and it finds its query.
 
     `cleanup` is left alone on purpose: it is called on every exit, also on a triggerer's ordinary shutdown, when the
-    query must go on.
+    query must continue.
     """
 
     def __init__(self, **task: Any) -> None:

@@ -77,7 +77,7 @@ def test_status_of_a_stream_that_nobody_supervises_says_since_when(
     assert main(["stream", "status", str(tmp_path)]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "clicks/daily/by_minute: Created",
-        "  nobody has supervised it since 2026-01-04 01:01:00 UTC; its query may still be running",
+        "  without a supervisor since 2026-01-04 01:01:00 UTC; its query may still be running",
         "  0 restarts, 0 rescales",
     ]
 
@@ -130,7 +130,7 @@ def test_a_request_that_nobody_hears_stands_and_says_so(tmp_path: Path, capsys: 
     assert main(["stream", "stop", str(tmp_path), "--wait", "0"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "asked clicks/daily/by_minute to stop",
-        "nobody has supervised it since 2026-01-04 01:01:00 UTC: it ends when a triggerer has taken it over",
+        "it has no supervisor since 2026-01-04 01:01:00 UTC, and ends when a triggerer has taken it over",
         "it has not ended yet; the request remains in place",
     ]
     request = read_request(tmp_path, "by_minute 1")

@@ -139,7 +139,7 @@ def test_a_run_that_ended_while_it_published_keeps_its_files(lake: Path, caplog:
     with caplog.at_level(logging.INFO):
         assert names(take(lake, "2", over=True)) == []
     assert (
-        "orders: run 1 ended while it published, and nobody else gets its files; clear its task commit, which finds "
+        "orders: run 1 ended while it published, and no other run gets its files; clear its task commit, which finds "
         "out whether their rows are there"
     ) in caplog.messages
 
