@@ -267,8 +267,8 @@ def test_a_key_of_a_type_that_nobody_tried_is_refused(session: Any) -> None:
     with pytest.raises(JobGraphError) as caught:
         compute_common_types(session, "c", {"a": [("k", key)]})
     assert str(caught.value) == (
-        "vertex 'c': hash key 1 of input 'a' holds k.code of type char(5), and it was not tried whether equal values of "
-        "this type always meet; hash by a copy of another type, such as CAST(k.code AS STRING)"
+        "vertex 'c': hash key 1 of input 'a' holds k.code of type char(5), and it was not tried whether equal values "
+        "of this type always meet; hash by a copy of another type, such as CAST(k.code AS STRING)"
     )
 
 
