@@ -278,6 +278,7 @@ def _check_sinks(task: PlanOperator, plan: JobPlan, session: Any, context: Mappi
     """The columns of each vertex that publishes to a table fit into it; errors as `run_locally`."""
     from pyspark.sql.types import StructType
 
+    from airflow_abs.exchange.publish.target_table import TargetTable
     from airflow_abs.hooks.catalogs import table_access
     from airflow_abs.spark.catalog.session_catalog import SessionCatalog
     from airflow_abs.spark.compile.table_rows import check_columns_fit
@@ -289,7 +290,8 @@ def _check_sinks(task: PlanOperator, plan: JobPlan, session: Any, context: Mappi
     targets = find_targets(tables, table_access(lambda: nullcontext(SessionCatalog(session))))
     schemas = {step.result: step.schema for region in plan.regions for step in region.steps}
     for name, target in targets.items():
-        check_columns_fit(name, StructType.fromJson(json.loads(schemas[f"{name}.sink"])), target)
+        if isinstance(target, TargetTable):
+            check_columns_fit(name, StructType.fromJson(json.loads(schemas[f"{name}.sink"])), target)
 
 
 def _render(task: PlanOperator, value: Any, context: Mapping[str, Any]) -> Any:

@@ -142,7 +142,7 @@ def outer_join(operator: Operator, kind: str, left: Rows, right: Rows) -> Refusa
     return Refusal(
         f"a {words.get(kind, kind)} join that keeps rows of a side that every subtask has",
         "would give those rows once for each subtask",
-        "turn the join round so that it keeps the divided side, or read both sides with hash() of the join's columns",
+        "swap the sides so that the join keeps the divided one, or read both sides with hash() of the join's columns",
         ("join", "sql"),
         left.inputs | right.inputs,
         partial=False,
@@ -240,7 +240,7 @@ def partitions(function: str, asked: Partitions, rows: Rows) -> Refusal:
 def hinted_partitions(hint: str) -> Refusal:
     return Refusal(
         f"a function over partitions beside the hint {hint}",
-        "would see partitions of each subtask's rows, of which the proof knows nothing",
+        "would see partitions of each subtask's rows, which the proof cannot see",
         "drop the hint, or write repartition() or coalesce() of the DataFrame in its place",
         ("sql",),
     )
@@ -297,7 +297,7 @@ def numbered(rows: Rows) -> Refusal:
 def unknown(operator: Operator) -> Refusal:
     return Refusal(
         f"Spark's operator {operator.name!r}",
-        "is none of which this release knows that it may run in parts",
+        "is not known to be safe in parts",
         f"write the step without it, or {_OWN_VERTEX} with VertexOptions(parallelism=1)",
     )
 
