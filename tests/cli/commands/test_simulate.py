@@ -18,7 +18,7 @@ from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun, revenue_run
 
 Golden = Callable[[str, str], None]
 MIB = 2**20
-SIZING = (Path(__file__).parents[3] / "docs" / "sizing.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "evidence" / "benchmarks.md").read_text()
 
 
 def large_run(root: Path) -> RecordedRun:
@@ -51,13 +51,13 @@ def test_the_recorded_day_again(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert_golden("simulate_recorded.txt", capsys.readouterr().out)
 
 
-def test_the_ten_terabytes_of_the_sizing_page(
+def test_the_ten_terabytes_of_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large_run(tmp_path)
     monkeypatch.setenv("AIRFLOW__ADAPTIVE_SPARK__EXCHANGE", str(tmp_path))
     typed, told, *_ = re.findall(
-        r"^```(?:bash|text)\n(airflow-abs simulate .*?|daily_revenue.*?)^```$", SIZING, re.DOTALL | re.MULTILINE
+        r"^```(?:bash|text)\n(airflow-abs simulate .*?|daily_revenue.*?)^```$", PAGE, re.DOTALL | re.MULTILINE
     )
     assert main(shlex.split(typed.replace("\\\n", ""))[1:]) == 0
     shown = capsys.readouterr().out
