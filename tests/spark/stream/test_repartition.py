@@ -83,7 +83,7 @@ def test_one_that_ends_before_its_answer_says_how() -> None:
     async def renew() -> None:
         return
 
-    with pytest.raises(RepartitionError, match=r"it ended with the status 1 before it had said what became of it: "):
+    with pytest.raises(RepartitionError, match=r"it ended with status 1 and reported no outcome: "):
         asyncio.run(run_repartition(REQUEST, environment, renew))
 
 
