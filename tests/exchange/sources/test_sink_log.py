@@ -113,6 +113,6 @@ def test_a_log_that_cannot_be_read_for_certain_is_refused(
     with pytest.raises(DamagedFileError) as caught:
         listed(root)
     assert problem in str(caught.value)
-    assert "nobody knows which files count; restore the log, or read all files that are there by a glob" in str(
+    assert "it is not known which files count; restore the log, or read all files that are there by a glob" in str(
         caught.value
     )
