@@ -1,10 +1,12 @@
-"""What scenes on a cluster share: a day on a server of its own, which can be stopped in its middle."""
+"""What the scenes of YARN and Kubernetes share: a day on a server of its own, which can be stopped in its middle."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,6 +23,7 @@ from tests.places.daily import SECONDS, TARGET_BYTES, Daily, generate_days
 from tests.standalone import RUN_CONNECTION, RUN_SECRET
 from tests.waiting import wait_until
 
+START = "revenue.start_server"
 _DAG = "revenue_on_cluster"
 
 
@@ -59,6 +62,9 @@ class OnCluster(Daily):
             "AIRFLOW_CONN_RUN_SPARK": RUN_CONNECTION,
             "AIRFLOW_ABS_PLACE_CONF": json.dumps(dict(conf)),
             "AIRFLOW_ABS_PLACE_GATES": str(shared / "gates"),
+            # A killed task is noticed after seconds instead of minutes.
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
             **env,
         }
         with AirflowServices(folder / "airflow", dags, env=environment, start_seconds=SECONDS) as airflow:
@@ -90,6 +96,27 @@ class OnCluster(Daily):
         assert found is not None
         return found
 
+    def kill_task(self, run_id: str, task_id: str) -> list[int]:
+        """The task's process and all that it has started, at once; the one that watches over it stays."""
+        (task,) = (each for each in self.api.task_instances(self.dag_id, run_id) if each.task_id == task_id)
+        found = processes()
+        pids = {each.pid for each in found if task.id in each.command}
+        assert pids, (task, found)
+        killed: set[int] = set()
+        while pids := {each.pid for each in found if each.parent in pids} - killed:
+            killed |= pids
+        for pid in killed:
+            with suppress(ProcessLookupError):  # spark-submit ends with the task
+                os.kill(pid, signal.SIGKILL)
+        return sorted(killed)
+
+    def log(self, run_id: str, task_id: str, map_index: int = -1) -> str:
+        """Of all its tries."""
+        instances = self.api.task_instances(self.dag_id, run_id)
+        tries = [each.try_number for each in instances if (each.task_id, each.map_index) == (task_id, map_index)]
+        logs = (self.api.task_log(self.dag_id, run_id, task_id, map_index, each + 1) for each in range(max(tries)))
+        return "\n".join(logs)
+
     def look_for_token(self, run_id: str, shown: Mapping[str, str], *private: str) -> None:
         """It must be in nothing that somebody without rights sees: `shown`, by what it is, files, command lines.
 
@@ -97,7 +124,8 @@ class OnCluster(Daily):
             private: patterns of files that hold it, and that nobody but their owner may read.
         """
         token = derive_token(RUN_SECRET, self.server(run_id).key)
-        seen, kept = {**shown, "command lines": command_lines()}, ""
+        lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        seen, kept = {**shown, "command lines": lines}, ""
         for path in filter(Path.is_file, self.folder.rglob("*")):
             with suppress(FileNotFoundError):
                 text = path.read_bytes().decode(errors="replace")
@@ -126,9 +154,18 @@ class OnCluster(Daily):
         return self.api.run_state(self.dag_id, run_id) in {"failed", "success"}
 
 
-def command_lines() -> str:
-    """Of all processes of this host."""
-    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    parent: int
+    command: str
+
+
+def processes() -> list[Process]:
+    """All of this host."""
+    told = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = (row.split(maxsplit=2) for row in told.splitlines())
+    return [Process(int(pid), int(parent), "".join(command)) for pid, parent, *command in rows]
 
 
 def _is_private(path: Path, below: Path) -> bool:

@@ -14,7 +14,8 @@ import pytest
 
 from airflow_abs.spark.connect.protocol import pyspark_folder
 from testbed.places.yarn import YarnCluster
-from tests.places.on_cluster import OnCluster, command_lines
+from tests.places.daily import SECONDS
+from tests.places.on_cluster import START, OnCluster, processes
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.places, pytest.mark.spark, pytest.mark.services, pytest.mark.timeout(3600)]
@@ -33,7 +34,7 @@ class Place(OnCluster):
         assert list(self.job(run_id).path.glob("_server-*")) == []
         # A killed master does not delete what it was started with; it is its user's alone.
         assert {path.stat().st_mode & 0o777 for path in self.yarn.staging.rglob("application_*")} <= {0o700}
-        wait_until(lambda: f"{self.folder}/yarn/local" not in command_lines())
+        wait_until(lambda: not [each for each in processes() if f"{self.folder}/yarn/local" in each.command])
 
 
 @pytest.fixture(scope="module")
@@ -68,4 +69,17 @@ def test_a_day_is_right_its_token_is_nowhere_and_nothing_is_left(place: Place) -
         assert any("launch_container.sh" in each for each in pages), sorted(pages)
         place.look_for_token(run_id, {**pages, **place.environments()}, r"/__spark_conf__")
     place.ends_right(run_id, 0)
+    place.nothing_is_left(run_id)
+
+
+def test_a_submitter_that_is_killed_leaves_a_server_that_its_next_try_takes(place: Place) -> None:
+    run_id = place.start(5)
+    wait_until(lambda: bool(place.yarn.active()), SECONDS)
+    assert place.server(run_id).application == ""
+    killed = place.kill_task(run_id, START)
+    (application,) = place.yarn.active()
+    place.ends_right(run_id, 5)
+    assert application in place.log(run_id, START)
+    assert {"KILLED"} == {each["state"] for each in place.yarn.applications() if each["id"] == application}
+    print(f"processes {killed} were killed while {application} was submitted; it was taken over", flush=True)
     place.nothing_is_left(run_id)
