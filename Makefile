@@ -50,7 +50,7 @@ test-s3: $(READY) java ## the daily job on a real store that speaks S3: a retry,
 	@$(BIN)/python -m testbed.places s3
 	$(BIN)/pytest -s tests/places/test_s3.py $(TEST_ARGS)
 
-test-yarn: $(READY) java ## the daily job with a Spark server per run on YARN: its token in nothing that others see, a killed submitter
+test-yarn: $(READY) java ## the daily job with a Spark server per run on YARN: its token in nothing that others see, a killed master, a killed submitter
 	@$(BIN)/python -m testbed.places yarn
 	$(BIN)/pytest -s tests/places/test_yarn.py $(TEST_ARGS)
 

@@ -19,8 +19,9 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.server_record import RunServer, read_server
 from airflow_abs.spark.server.application import derive_token
 from tests.airflow_settings import FOR_TESTS
-from tests.places.daily import SECONDS, TARGET_BYTES, Daily, generate_days
+from tests.places.daily import JOIN, SECONDS, TARGET_BYTES, Daily, generate_days
 from tests.standalone import RUN_CONNECTION, RUN_SECRET
+from tests.task_instances import clear_task
 from tests.waiting import wait_until
 
 START = "revenue.start_server"
@@ -95,6 +96,13 @@ class OnCluster(Daily):
         found = read_server(self.job(run_id))
         assert found is not None
         return found
+
+    def replace_server(self, run_id: str) -> None:
+        """Once a subtask says that the server is gone, do what it says."""
+        told = f"it was started for this run as {self.server(run_id).application}, whose log says why it ended; clear"
+        wait_until(lambda: told in self.log(run_id, JOIN, 0), SECONDS, seen=lambda: self.log(run_id, JOIN, 0))
+        clear_task(self.api, self.dag_id, run_id, START)
+        print(f"{run_id}: a subtask says: {told} {START.partition('.')[2]} of the run ...", flush=True)
 
     def kill_task(self, run_id: str, task_id: str) -> list[int]:
         """The task's process and all that it has started, at once; the one that watches over it stays."""

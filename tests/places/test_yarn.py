@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +29,11 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 @dataclass(frozen=True, slots=True)
 class Place(OnCluster):
     yarn: YarnCluster = field(kw_only=True)
+
+    def master(self, application: str) -> int:
+        """Process id of the application's master, which is the Spark server."""
+        found = (each for each in processes() if "ApplicationMaster" in each.command and application in each.command)
+        return next(each.pid for each in found if Path(f"/proc/{each.pid}/comm").read_text().strip() == "java")
 
     def nothing_is_left(self, run_id: str) -> None:
         """Of its server: no application, process or file."""
@@ -69,6 +77,17 @@ def test_a_day_is_right_its_token_is_nowhere_and_nothing_is_left(place: Place) -
         assert any("launch_container.sh" in each for each in pages), sorted(pages)
         place.look_for_token(run_id, {**pages, **place.environments()}, r"/__spark_conf__")
     place.ends_right(run_id, 0)
+    place.nothing_is_left(run_id)
+
+
+def test_a_killed_master_is_told_and_a_cleared_start_server_brings_another(place: Place) -> None:
+    with place.held(2) as run_id:
+        killed = place.server(run_id).application
+        os.kill(place.master(killed), signal.SIGKILL)
+        place.replace_server(run_id)
+    place.ends_right(run_id, 2)
+    assert [each["state"] for each in place.yarn.applications() if each["id"] == killed] == ["FAILED"]
+    assert set(place.tries(run_id, "revenue.orders.run").values()) == {1}
     place.nothing_is_left(run_id)
 
 
