@@ -2,7 +2,7 @@
 
 `Abilities` is made once per server: `open_session` makes it from the answer to its probe, `Connection.abilities` when
 something asks first. Code that needs an ability asks `abilities.has(...)` and otherwise does what `fallback` says.
-`plan` refuses a server of a release that nobody has tried: plans travel as protobuf, and a server skips fields
+`plan` refuses a server of a release that was not tested: plans travel as protobuf, and a server skips fields
 that are newer than itself without a word. `make test-spark-versions` tries servers of other releases.
 """
 
@@ -72,7 +72,7 @@ class Abilities:
         return ability not in self.lacking
 
     def check(self, client: str, *, allow_untried: bool = False) -> None:
-        """Whether a client of this release may use the server; warns once of one that nobody has tried.
+        """Whether a client of this release may use the server; warns once of one that was not tested.
 
         Tried servers may be used, newer patches of a tried release line too, and with `allow_untried` all that are not
         older than the tried ones.
@@ -97,7 +97,7 @@ class Abilities:
             )
         if not allow_untried and not (tried and server[2] > max(tried)):
             raise VersionMismatchError(
-                f"Spark Connect server runs Spark {self.release}, which nobody has tried with this release of "
+                f"Spark Connect server runs Spark {self.release}, which was not tested with this release of "
                 f"airflow_abs; run the server on Spark {_usable(ours)}, or run `airflow-abs server check`, and if it "
                 'finds nothing wrong put "allow_untried_spark": true into the extra of the connection'
             )
@@ -107,7 +107,7 @@ class Abilities:
 @cache
 def _warn_once(release: str) -> None:
     _log.warning(
-        "Spark Connect server runs Spark %s, which nobody has tried with this release of airflow_abs; "
+        "Spark Connect server runs Spark %s, which was not tested with this release of airflow_abs; "
         "`airflow-abs server check` does",
         release,
     )

@@ -34,7 +34,7 @@ class ConnectEndpoint:
     `user_id` belongs to the identity of a session: only the same user reaches a session or operation again.
     `headers` are sent with every call (pairs of name and value; from parameters of the URL that have no other meaning).
     With `token_source` there is a token, too, and none that a URL could show.
-    `allow_untried_spark`: also a server of a release that nobody has tried, see `Abilities.check`.
+    `allow_untried_spark`: also a server of a release that was not tested, see `Abilities.check`.
     `remedy` says what to do if nothing answers there.
     """
 

@@ -262,7 +262,7 @@ class CatalogPublication:
         )
         if left:
             raise CommitConflictError(
-                f"table {self.target.table}: others added {len(left)} files to it at the very moment when this run "
+                f"table {self.target.table}: others added {format_count(len(left), 'file')} to it at the very moment when this run "
                 f"overwrote it. The table holds the run's rows now, and not those of {left[0]} (nothing is deleted). "
                 "Insert them once more if they are to stay, then run commit again; and let only one run at a time "
                 "write to it"

@@ -76,7 +76,7 @@ class TransactionPublication:
             TargetBusyError: others were faster every time.
             TableError: the table is another one by now, or what this run published before cannot be taken back; the
                 server refuses the rows.
-            psycopg2.Error: nobody knows whether it happened.
+            psycopg2.Error: whether it happened is unknown.
         """
         for _ in range(_TRIES):
             try:
@@ -129,7 +129,7 @@ class TransactionPublication:
         return Published(changed=True, replaced=replaced, details={"transaction": transaction})
 
     def _commit(self, connection: Connection) -> None:
-        """Raises psycopg2.Error: nobody knows whether it happened, unless the server itself refused."""
+        """Raises psycopg2.Error: whether it happened is unknown, unless the server itself refused."""
         try:
             connection.commit()
         except psycopg2.IntegrityError as error:  # a constraint that is deferred

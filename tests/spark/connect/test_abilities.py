@@ -100,7 +100,7 @@ def test_a_newer_patch_of_a_tried_release_line_is_accepted_with_one_warning(capl
     for _ in range(2):
         Abilities.of_release("4.2.2").check("4.2.0")
     assert warnings_of(caplog) == [
-        "Spark Connect server runs Spark 4.2.2, which nobody has tried with this release of airflow_abs; "
+        "Spark Connect server runs Spark 4.2.2, which was not tested with this release of airflow_abs; "
         "`airflow-abs server check` does"
     ]
 
@@ -113,7 +113,7 @@ def test_a_release_that_nobody_has_tried_is_refused_unless_the_connection_allows
     with pytest.raises(VersionMismatchError) as caught:
         Abilities.of_release(server).check("4.2.0")
     assert str(caught.value) == (
-        f"Spark Connect server runs Spark {server}, which nobody has tried with this release of airflow_abs; run the "
+        f"Spark Connect server runs Spark {server}, which was not tested with this release of airflow_abs; run the "
         "server on Spark 4.1.4, 4.2.0, 4.2.1 or 4.3.0, or run `airflow-abs server check`, and if it finds nothing "
         'wrong put "allow_untried_spark": true into the extra of the connection'
     )

@@ -177,7 +177,7 @@ def test_what_others_add_at_the_very_moment_is_told_and_still_there(
         publish(table, target, staged, "monday")
     added = f"file:{tmp_path}/t/day=a/other-1.parquet" if partitioned else f"file:{tmp_path}/t/other-2.parquet"
     assert str(told.value).startswith(
-        "table spark_catalog.d.h: others added 1 files to it at the very moment when this run overwrote it. The table "
+        "table spark_catalog.d.h: others added 1 file to it at the very moment when this run overwrote it. The table "
         f"holds the run's rows now, and not those of {added} (nothing is deleted)."
     )
     assert Path(added.removeprefix("file:")).exists()
@@ -195,7 +195,7 @@ def test_partitions_that_others_add_to_at_the_very_moment_are_not_dropped(tmp_pa
         if step == "located":
             table.add(9, to="b")
 
-    with pytest.raises(CommitConflictError, match="others added 1 files to it at the very moment"):
+    with pytest.raises(CommitConflictError, match="others added 1 file to it at the very moment"):
         publish(table, target_of(table, "overwrite"), [stage(tmp_path, 3, to="a")], "monday", on_step=add)
     assert table.ids() == [(2, "b"), (3, "a"), (9, "b")]
 
