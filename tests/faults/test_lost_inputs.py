@@ -157,7 +157,7 @@ def test_a_recomputation_that_gives_other_rows_is_not_passed_on(
         part.write_bytes((other / "orders" / part.name).read_bytes())
     delete(*committed_files(run.folder, "orders", 0)[0], CHANCE)
     with pytest.raises(
-        RecomputationError, match=r"produced different rows than before \(4000 rows, checksum -?\d+; now 4004, "
+        RecomputationError, match=r"produced different rows than before \(4,000 rows, checksum -?\d+; now 4,004, "
     ):
         run_regions(run, "enriched")
     claim = read_claim(run.folder, "orders", 0, 1001)

@@ -142,7 +142,7 @@ def outer_join(operator: Operator, kind: str, left: Rows, right: Rows) -> Refusa
     return Refusal(
         f"a {words.get(kind, kind)} join that keeps rows of a side that every subtask has",
         "would give those rows once for each subtask",
-        "swap the sides so that the join keeps the divided one, or read both sides with hash() of the join's columns",
+        "swap the sides so that the join keeps the divided side, or read both sides with hash() of the join's columns",
         ("join", "sql"),
         left.inputs | right.inputs,
         partial=False,

@@ -134,9 +134,9 @@ def _check_same(lost: LostResults, before: Manifest, after: Manifest) -> None:
             before_it = format_count(old.rows, "row")
             raise RecomputationError(
                 f"{lost}: recomputing its lost result {name} produced different rows than before ({before_it}, "
-                f"checksum {old.checksum}; now {new.rows}, {new.checksum}): its transform is not deterministic, or its "
-                f"source has changed{moved}. Others may have read the old rows: clear {lost.region}.run and everything "
-                "after it, and declare the vertex deterministic=False"
+                f"checksum {old.checksum}; now {new.rows:,}, {new.checksum}): its transform is not deterministic, or "
+                f"its source has changed{moved}. Others may have read the old rows: clear {lost.region}.run and "
+                "everything after it, and declare the vertex deterministic=False"
             )
 
 

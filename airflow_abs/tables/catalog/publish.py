@@ -262,10 +262,10 @@ class CatalogPublication:
         )
         if left:
             raise CommitConflictError(
-                f"table {self.target.table}: others added {format_count(len(left), 'file')} to it at the very moment when this run "
-                f"overwrote it. The table holds the run's rows now, and not those of {left[0]} (nothing is deleted). "
-                "Insert them once more if they are to stay, then run commit again; and let only one run at a time "
-                "write to it"
+                f"table {self.target.table}: others added {format_count(len(left), 'file')} to it at the very moment "
+                f"when this run overwrote it. The table holds the run's rows now, and not those of {left[0]} (nothing "
+                "is deleted). Insert them once more if they are to stay, then run commit again; and let only one run "
+                "at a time write to it"
             )
 
     def _check_alone(self, before: _Head, where: str, files: Sequence[RunFile]) -> None:

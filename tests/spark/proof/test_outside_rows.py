@@ -68,7 +68,7 @@ def test_local_rows_that_a_join_keeps_are_refused(refusal: Callable[..., str], h
 
     message = refusal(transform)
     assert "join that keeps rows of a side that every subtask has" in message
-    assert "swap the sides so that the join keeps the divided one" in message
+    assert "swap the sides so that the join keeps the divided side" in message
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "left_semi", "left_anti"])
