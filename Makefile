@@ -23,7 +23,7 @@ SAMPLE := sample or not (spark or services or cluster or places or slow)
 
 REST := not ($(SAMPLE) or cluster or places)
 
-# One more than most hosts here have cores: services wait for most of their time.
+# One more than two cores: services wait for most of their time.
 PROCESSES ?= 3
 
 test: host ## a sample of every promise on real Airflow and Spark: under ten minutes, environment included (TEST_ARGS="-x")

@@ -266,8 +266,8 @@ def _cut_for_retries(
 ) -> dict[str, tuple[tuple[PlannedStep, ...], list[bytes]]]:
     """Steps and templates of regions that run as one operation at first, and vertex by vertex after a failure.
 
-    Left out is a region of which others would read other columns or rows then: what one of its tries wrote must be
-    what another would write.
+    A region is left out if its readers would get other columns or rows that way: all of its tries must write the
+    same.
     """
     graph = today.stepwise
     if graph is None:

@@ -36,7 +36,7 @@ class StoredDecision:
     the bytes of each subtask's files. `placements` are, by rescale input, the checksums of what its producer's subtasks
     wrote: a file that is named by its number alone must hold the rows that it was decided for. `measured_at` is when
     the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
-    seconds; None if unknown. `partitions_read` are, by source of which some were left out, how many of how many;
+    seconds; None if unknown. `partitions_read` says, by source that was pruned, how many of how many;
     `notes` are what the reason says of a source besides. `guessed` says of sources that did not tell their sizes who
     did; `inferred` are the numbers of subtasks that sources asked for themselves. `pruning` are, by source and column,
     the values that rows must have, as ranges: only files that may hold such are among the `files`; `measured_attempts`

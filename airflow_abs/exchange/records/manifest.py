@@ -118,8 +118,8 @@ class Manifest:
     `same_since` is the attempt since which its results have had these rows, by their checksums; None if that is itself.
 
     `waited` are the seconds from the end of the last subtask before it (or from its own decision, if it reads files)
-    until it began; None if unknown, as after a recomputation. `inner` is what it wrote between vertices of which
-    no result is committed, by vertex: a first try keeps those inside Spark and does not know.
+    until it began; None if unknown, as after a recomputation. `inner` is what it wrote for itself, by vertex
+    without a committed result: a first try keeps such rows inside Spark and does not count them.
     """
 
     region: str

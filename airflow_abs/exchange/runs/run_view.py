@@ -192,7 +192,7 @@ class RegionView:
 
     @property
     def inside(self) -> tuple[PlannedEdge, ...]:
-        """Edges between its vertices, of those of which it was decided whether they are written."""
+        """Edges between its vertices that `plan` decided to write or to keep inside Spark."""
         return tuple(edge for edge in self.planned_edges if edge.producer in self.planned.vertices)
 
     def written_inside(self, edge: PlannedEdge) -> InnerResult | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.paths import JobFolder
 
 
@@ -51,8 +52,9 @@ class Executors:
     reason: str = ""
 
     def __str__(self) -> str:
-        waiting = f", {self.waiting} wait" if self.waiting else ""
-        return f"{self.running} executors run{waiting}" + (f": {self.reason}" if self.reason else "")
+        running = f"{format_count(self.running, 'executor')} {'runs' if self.running == 1 else 'run'}"
+        waiting = f", {self.waiting} {'waits' if self.waiting == 1 else 'wait'}" if self.waiting else ""
+        return f"{running}{waiting}" + (f": {self.reason}" if self.reason else "")
 
 
 UNKNOWN = ApplicationState("UNKNOWN", is_active=False)

@@ -112,7 +112,7 @@ class SparkSubmission(SparkSubmitHook):
     def _get_spark_binary_path(self) -> list[str]:
         """The provider takes for granted that the environment of this Python is on the PATH.
 
-        Bound to this task's life: one that outlived it would submit a server of which the next try knows nothing.
+        It ends with this task: otherwise it could submit a server that the next try does not know about.
         """
         bound = [sys.executable, "-S", "-E", parent_death.__file__, str(os.getpid()), "0"]
         return [*bound, shutil.which(self._connection["spark_binary"]) or str(spark_submit("Ephemeral"))]

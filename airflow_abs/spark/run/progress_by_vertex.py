@@ -58,7 +58,7 @@ class ProgressByVertex:
             explaining.cancel()
             await asyncio.wait({explaining})
             error = None if explaining.cancelled() else explaining.exception()
-            if error is not None:  # whatever it is, the work goes on without
+            if error is not None:  # whatever it is, it must not fail the subtask
                 log.warning("how far each vertex is cannot be told: %s: %s", type(error).__name__, error)
 
     async def _explain(self) -> None:

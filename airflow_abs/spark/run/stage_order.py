@@ -148,8 +148,8 @@ def order_stages(explained: str, vertex: str, inlined: Mapping[str, str], listin
 
 @dataclass(slots=True)
 class _Found:
-    """A stage as it stands in the tree: `before` it come those that it reads; `passed_by` are vertices of which it has
-    only operators that follow others, such as a filter."""
+    """A stage as it stands in the tree: `before` are the stages that it reads; `passed_by` are vertices whose only
+    operators in it follow others, such as a filter."""
 
     is_broadcast: bool = False
     vertices: set[str] = field(default_factory=set)

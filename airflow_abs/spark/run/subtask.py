@@ -220,7 +220,7 @@ class _TryRun:
         if not over or not spec.region.retry_steps or any(self._kept_by(each, spec) for each in over):
             return spec
         vertices = ", ".join(spec.region.vertices)
-        log.info("a try before failed: running %s one after the other, each of which is kept", vertices)
+        log.info("a try before failed: running %s one after the other, and keeping each result", vertices)
         return spec.as_retry()
 
     def _kept_by(self, failed: TryRecord, spec: SubtaskSpec) -> bool:

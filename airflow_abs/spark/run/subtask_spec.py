@@ -65,7 +65,7 @@ class SubtaskSpec:
         return cls(folder, plan, planned, reads, memory_failures)
 
     def as_retry(self) -> SubtaskSpec:
-        """The same work in steps of which each is kept, if `plan` has cut the region into such; else itself."""
+        """The same work in steps whose results are kept, if `plan` has cut the region into steps; otherwise itself."""
         if not self.region.retry_steps:
             return self
         return replace(self, region=replace(self.region, steps=self.region.retry_steps), retries=True)

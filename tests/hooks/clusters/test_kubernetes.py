@@ -171,9 +171,9 @@ def test_executors_are_the_pods_of_this_server_and_say_why_they_wait(kubernetes:
         "2": pod("Failed", name="airflow-abs-ab12-exec-2"),
         "3": pod("Running", name="airflow-abs-cd34-exec-1"),
     }
-    assert str(kubernetes.executors(NAME)) == "0 executors run, 1 wait: Unschedulable: 0/1 nodes"
+    assert str(kubernetes.executors(NAME)) == "0 executors run, 1 waits: Unschedulable: 0/1 nodes"
     api.pods["4"] = pod("Running", name="airflow-abs-ab12-exec-3")
-    assert str(kubernetes.executors(NAME)) == "1 executors run, 1 wait: Unschedulable: 0/1 nodes"
+    assert str(kubernetes.executors(NAME)) == "1 executor runs, 1 waits: Unschedulable: 0/1 nodes"
 
 
 def test_without_a_namespace_nothing_is_submitted(cluster_at: Any, api: Api, start: ServerStart) -> None:
