@@ -1,4 +1,4 @@
-"""Seconds of `plan` on a warm server by the number of vertices, and what it asks of Spark."""
+"""Seconds of `plan` on a warm server by the number of vertices, and what it asks of Spark: requests and CPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -18,48 +18,59 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
-from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
+from airflow_abs.spark.server.embedded import embedded_status, ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings
+from benchmarks.cpu_time import read_processes, seconds_by_part
 from tests.job_runner import plan_run, program_of
 
 ROUNDS = 3
 CHAINS = (10, 30, 40)
 DIMENSIONS = 7
+WRITTEN: Mapping[str, Mapping[str, Any]] = {
+    "auto": {"durability": "auto"},
+    "always": {"durability": "always", "chaining": True},
+    "every edge": {"durability": "always"},
+}
 Job = tuple[list[JobVertex], list[JobEdge], list[VertexProgram]]
 
 
 def run() -> list[dict[str, float | str]]:
-    """One row for each job and durability; the first round, which warms up, is left out."""
+    """One row for each job, and what is written of it; the first round, which warms up, is left out."""
     with tempfile.TemporaryDirectory(prefix="airflow-abs-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         jobs = {f"chain of {length}": chain(folder, length) for length in CHAINS}
         jobs[f"star of {DIMENSIONS} joins"] = star(folder, DIMENSIONS)
         try:
             endpoint = ensure_embedded_server(folder / "spark", settings=EmbeddedSettings(idle_seconds=600))
-            return [
-                _measure(endpoint, folder, what, job, durability)
-                for what, job in jobs.items()
-                for durability in ("auto", "always")
-            ]
+            return [_measure(endpoint, folder, what, job, written) for what, job in jobs.items() for written in WRITTEN]
         finally:
             stop_embedded_server(folder / "spark")
 
 
-def _measure(endpoint: Any, folder: Path, what: str, job: Job, durability: str) -> dict[str, float | str]:
-    seconds = []
+def _measure(endpoint: Any, folder: Path, what: str, job: Job, written: str) -> dict[str, float | str]:
+    seconds, cpu = [], []
     for number in range(ROUNDS + 1):
-        run_id = f"{what}-{durability}-{number}".replace(" ", "-")
+        run_id = f"{what}-{written}-{number}".replace(" ", "-")
         with _counted() as requests:
-            started = time.monotonic()
-            plan_run(endpoint, folder / "exchange", *job, run_id=run_id, durability=durability)
+            used, started = _server_cpu(folder), time.monotonic()
+            plan_run(endpoint, folder / "exchange", *job, run_id=run_id, **WRITTEN[written])
             seconds.append(time.monotonic() - started)
+            cpu.append(_server_cpu(folder) - used)
     return {
         "job": what,
         "vertices": len(job[0]),
-        "durability": durability,
+        "written": written,
         "seconds": round(statistics.median(seconds[1:]), 2),
+        "spark_cpu": round(statistics.median(cpu[1:]), 2),
         **{kind: requests[kind] for kind in ("explain", "schema", "config")},
+        "requests_per_vertex": round(requests.total() / len(job[0]), 1),
     }
+
+
+def _server_cpu(folder: Path) -> float:
+    """CPU seconds of the server so far."""
+    keeper = embedded_status(folder / "spark").keeper_pid
+    return sum(seconds_by_part(read_processes(), keeper, {}).values()) if keeper else 0.0
 
 
 @contextmanager

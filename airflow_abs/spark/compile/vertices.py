@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from pickle import PicklingError
@@ -47,8 +49,11 @@ from airflow_abs.tables.source import Given, Pin
 DataFrame = Any
 Session = Any
 StructType = Any
+ResolvedFiles = tuple[Files, StructType]
 _FEW = 4
 """Aggregates that are named where an edge is described."""
+_REQUESTS = 4
+"""At once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +151,10 @@ def compile_vertices(
     """
     compiled: dict[str, CompiledVertex] = {}
     numbers = count()
+    resolve = _resolve_ahead(session, programs.values(), open_path)
     with pickled_by_value():
         for vertex in graph.vertices:
-            compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC), open_path)
+            compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC), resolve)
             program = programs[vertex.name]
             with set_conf(session, vertex.name, program.options.spark_conf):
                 try:
@@ -156,6 +162,25 @@ def compile_vertices(
                 except PicklingError as error:
                     raise _unsendable(vertex.name, error) from error
     return compiled
+
+
+def _resolve_ahead(
+    session: Session, programs: Iterable[VertexProgram], open_path: Callable[[str], ExchangePath]
+) -> Callable[[str, Files], ResolvedFiles]:
+    """`resolve_files`, by vertex. Of vertices without settings of their own, Spark has listed the folders and read the
+    schemas by then, several at once; what fails is raised when it is asked for."""
+    ask = partial(resolve_files, session, open_path=open_path)
+    asked: dict[str, Future[ResolvedFiles]] = {}
+    with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="source") as pool:
+        for program in programs:
+            source = program.source.declared if isinstance(program.source, NewFiles) else program.source
+            if isinstance(source, Files) and not program.options.spark_conf:
+                asked[program.name] = pool.submit(ask, f"vertex {program.name!r}", source)
+
+    def resolve(vertex: str, files: Files) -> ResolvedFiles:
+        return asked[vertex].result() if vertex in asked else ask(f"vertex {vertex!r}", files)
+
+    return resolve
 
 
 def _unsendable(vertex: str, error: PicklingError) -> JobGraphError:
@@ -175,7 +200,7 @@ class _VertexCompilation:
     compiled: Mapping[str, CompiledVertex]
     numbers: count[int]
     now: datetime
-    open_path: Callable[[str], ExchangePath]
+    resolve: Callable[[str, Files], ResolvedFiles]
     frames: dict[str, DataFrame] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
     call_sites: Mapping[int, str] = field(default_factory=dict)
@@ -229,7 +254,7 @@ class _VertexCompilation:
         return self._add_files(vertex, source)
 
     def _add_files(self, vertex: str, files: Files) -> PlannedSource:
-        files, schema = resolve_files(self.session, f"vertex {vertex!r}", files, self.open_path)
+        files, schema = self.resolve(vertex, files)
         # A reader of no files has no rows either, and columns such as _metadata.
         placeholder = self._add_placeholder(SOURCE, self.session.read.format(files.format).schema(schema).load())
         return PlannedSource(f"{vertex}.{SOURCE}", placeholder, files, schema.json())

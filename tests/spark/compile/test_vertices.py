@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.plan import PlannedRegion
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.spark.compile import vertices
 from airflow_abs.spark.compile.key_types import compute_common_types
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
@@ -291,6 +293,27 @@ def test_a_source_without_files_asks_for_a_path_or_a_schema(session: Any, tmp_pa
         f"vertex 'a': its source '{tmp_path}/none' (parquet) matches no files to read a schema from; check the path of "
         "the day, or declare Files(..., schema='...') if the folder may be empty"
     )
+
+
+def test_schemas_of_sources_are_asked_for_at_once_but_those_with_settings(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both, settings = Barrier(2, timeout=20), {}
+    resolve = vertices.resolve_files
+
+    def resolve_files(session: Any, who: str, files: Files, open_path: Any) -> Any:
+        if "own" not in who:
+            both.wait()
+        settings[who] = session.conf.get("spark.sql.parquet.mergeSchema")
+        return resolve(session, who, files, open_path)
+
+    monkeypatch.setattr(vertices, "resolve_files", resolve_files)
+    own = program_of(
+        "own", None, {}, Files("/nowhere", schema="k INT"), spark_conf={"spark.sql.parquet.mergeSchema": "true"}
+    )
+    graph = build_job_graph([JobVertex(name, has_source=True) for name in ("own", "a", "b")], [], 8)
+    compile_vertices(session, graph, {each.name: each for each in (own, read("a", "k INT"), read("b", "k INT"))})
+    assert settings == {"vertex 'a'": "false", "vertex 'b'": "false", "vertex 'own'": "true"}
 
 
 def test_a_query_is_a_transform_with_named_parameters(session: Any) -> None:
