@@ -31,6 +31,7 @@ from airflow_abs.exchange.records.plan import (
     PlannedRegion,
     PlannedStep,
     RunFacts,
+    declared_regions,
     number_plan,
 )
 from airflow_abs.exchange.sources.files import Files
@@ -56,6 +57,9 @@ from airflow_abs.spark.values import is_repeatable
 from airflow_abs.tables.source import Pin, partition_columns, splits_of
 
 log = logging.getLogger(__name__)
+
+_Templated = tuple[PlannedRegion, list[bytes]]
+"""A region, and the template of each of its steps."""
 
 
 def plan_job(
@@ -103,20 +107,25 @@ def plan_job(
     slots = options.slots or read_slots(session)
     declared = [program.declared for program in programs.values()]
     unrepeatable = find_declared_demands(declared, _find_unrepeatable(compiled)).nondeterministic
-    today = join_where_it_pays(
-        graph, programs, options, open_path, slots=slots, unrepeatable=unrepeatable, history=history
-    )
-    _store_pinned_files(folder, today.graph, programs)
 
     def list_today(source: PlannedSource) -> Sequence[SourceFile]:
         declared = programs[vertex_of(source.name)].source
         return splits_of(declared, open_path) if declared is not None else ()
 
+    def plan_day(known: JobHistory) -> tuple[DaysGraph, list[_Templated]]:
+        today = join_where_it_pays(
+            graph, programs, options, open_path, slots=slots, unrepeatable=unrepeatable, history=known
+        )
+        return today, _cut_regions(session, today, compiled, unrepeatable, list_today, _keep_all(programs), known)
+
+    today, regions = _plan_by_alike_days(plan_day, history)
+    _store_pinned_files(folder, today.graph, programs)
+    for region, templates in regions:
+        for number, template in enumerate(templates):
+            write_atomic(folder.step_path(region.name, number), template)
     plan = JobPlan(
         id=uuid.uuid4().hex,
-        regions=_store_regions(
-            session, folder, today, compiled, unrepeatable, list_today, _keep_all(programs), history
-        ),
+        regions=tuple(region for region, _ in regions),
         options=options,
         slots=slots,
         spark_version=session.version,
@@ -223,17 +232,34 @@ def _propose_pruning(
                     log.info("%s", each.describe())
 
 
-def _store_regions(
+def _plan_by_alike_days(
+    plan_day: Callable[[JobHistory], tuple[DaysGraph, list[_Templated]]], history: JobHistory
+) -> tuple[DaysGraph, list[_Templated]]:
+    """The day by its history, less that of days on which regions wrote other columns.
+
+    Which columns are written is known only when the day is planned, so a day after such a change is planned twice.
+    """
+    today, regions = plan_day(history)
+    columns = {declared_regions(today.into, region.name): region.digest_columns() for region, _ in regions}
+    if changed := history.find_changed(columns):
+        log.info(
+            "%s write other columns than on earlier days, whose bytes and seconds say nothing of today: planned anew",
+            ", ".join(changed),
+        )
+        return plan_day(replace(history, columns=columns))
+    return today, regions
+
+
+def _cut_regions(
     session: Any,
-    folder: JobFolder,
     today: DaysGraph,
     separate: Mapping[str, CompiledVertex],
     unrepeatable: Collection[str],
     list_today: Callable[[PlannedSource], Sequence[SourceFile]],
     keep_all: Collection[str],
     history: JobHistory,
-) -> tuple[PlannedRegion, ...]:
-    """Cut every region into steps and write their templates; what they do not read of their sources is left out.
+) -> list[_Templated]:
+    """Cut every region into steps; what they do not read of their sources is left out.
 
     `separate` are the vertices of the graph as it is declared.
     """
@@ -249,10 +275,9 @@ def _store_regions(
         planned = prune_sources(session, planned, templates, list_today)
         steps, more_templates = retries.get(region.name, ((), []))
         is_repeatable = not set(region.vertices).intersection(unrepeatable)
-        regions.append(replace(planned, deterministic=is_repeatable, retry_steps=steps))
-        for number, template in enumerate([*templates, *more_templates]):
-            write_atomic(folder.step_path(region.name, number), template)
-    return tuple(regions)
+        planned = replace(planned, deterministic=is_repeatable, retry_steps=steps)
+        regions.append((planned, [*templates, *more_templates]))
+    return regions
 
 
 def _cut_for_retries(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from airflow_abs.core.checks import check_int, check_number
@@ -32,6 +32,7 @@ class RegionHistory:
         data_failures: tries that no other try could help: data and code.
         predicted_seconds, predicted_output_bytes: what `plan` said that day; None if it did not.
         is_whole: whether all its subtasks came to their end; only then it says what the region takes.
+        columns: digest of the columns of all results that it wrote; "" if unknown.
 
     Raises:
         InvalidValueError: no region, or a number below 0 or beyond all that can be.
@@ -47,6 +48,7 @@ class RegionHistory:
     predicted_seconds: float | None = None
     predicted_output_bytes: int | None = None
     is_whole: bool = True
+    columns: str = ""
 
     def __post_init__(self) -> None:
         if not self.regions:
@@ -90,10 +92,23 @@ _RUNS_OF_SHARES = 30
 @dataclass(frozen=True, slots=True)
 class JobHistory:
     """The job's earlier runs, oldest first. `today` is the logical date from which they are looked back at (ISO form;
-    "" if unknown)."""
+    "" if unknown). `columns` are the digests of what regions write today, by the declared regions in each: a day on
+    which one wrote other columns says nothing of what it takes. A region that is not there, any day is like today."""
 
     runs: tuple[RunHistory, ...] = ()
     today: str = ""
+    columns: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+
+    def runs_of(self, regions: tuple[str, ...]) -> list[RegionHistory]:
+        """Those in which these regions ran as one, came to their end, and wrote what they write today."""
+        found = [each for run in self.runs for each in run.regions if each.regions == regions]
+        alike = [each for each in found if each.columns in ("", self.columns.get(regions, each.columns))]
+        return [each for each in alike if each.is_whole and each.bytes_in and each.seconds]
+
+    def find_changed(self, columns: Mapping[tuple[str, ...], str]) -> list[str]:
+        """Names of the regions of which some days say nothing if they write these columns today."""
+        known = replace(self, columns=columns)
+        return [regions[-1] for regions in columns if len(known.runs_of(regions)) < len(self.runs_of(regions))]
 
     def partial_shares(self) -> dict[str, float]:
         """Partial aggregates per input row, by vertex: the latest value in the last `_RUNS_OF_SHARES` runs.
@@ -249,8 +264,7 @@ class _Day:
         return list(dict.fromkeys(each.regions for run in runs for each in run.regions if len(each.regions) > 1))
 
     def _runs_of(self, regions: tuple[str, ...]) -> list[RegionHistory]:
-        found = [each for run in self.history.runs for each in run.regions if each.regions == regions]
-        return [each for each in found if each.is_whole and each.bytes_in and each.seconds][-_RECENT:]
+        return self.history.runs_of(regions)[-_RECENT:]
 
     def _medians(self, runs: Sequence[RegionHistory]) -> _Seen:
         return _Seen(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 from airflow_abs.core.decide.region_decision import RegionDecision
@@ -157,6 +158,11 @@ class PlannedRegion:
     def step(self, result: str) -> PlannedStep:
         return next(step for step in self.steps if step.result == result)
 
+    def digest_columns(self) -> str:
+        """Equal for days on which it writes the same columns, of the same types, of the same vertices."""
+        written = sorted((step.vertex, step.schema) for step in self.steps)
+        return sha256(repr(written).encode()).hexdigest()[:16]
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedEdge:
@@ -272,11 +278,7 @@ class JobPlan:
 
     def declared_regions(self, name: str) -> tuple[str, ...]:
         """The declared regions that run as this one today; it is the last of them."""
-
-        def runs_in(region: str) -> str:
-            return runs_in(self.fused[region]) if region in self.fused else region
-
-        return (*(region for region in self.fused if runs_in(region) == name), name)
+        return declared_regions(self.fused, name)
 
     def prediction_of(self, name: str) -> Prediction | None:
         """What was predicted of a region as it runs today: the seconds of all declared ones in it, and what the last of
@@ -312,6 +314,15 @@ class JobPlan:
         plan = as_record(payload, JobPlan, where=where)
         _check_results(plan, where)
         return plan
+
+
+def declared_regions(fused: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The declared regions that run as the one of this name, which is the last of them; `fused` as in `JobPlan`."""
+
+    def runs_in(region: str) -> str:
+        return runs_in(fused[region]) if region in fused else region
+
+    return (*(region for region in fused if runs_in(region) == name), name)
 
 
 def read_plan(folder: JobFolder) -> JobPlan:

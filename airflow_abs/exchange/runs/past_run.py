@@ -69,6 +69,7 @@ def _past_region(run: RunView, region: RegionView, is_mistake: Callable[[str], b
         predicted_seconds=predicted.seconds if predicted else None,
         predicted_output_bytes=predicted.output_bytes if predicted else None,
         is_whole=len(committed) == len(region.subtasks),
+        columns=run.plan.region(region.name).digest_columns(),
     )
 
 

@@ -128,6 +128,20 @@ def test_what_earlier_runs_wrote_is_of_all_results() -> None:
     assert not any(each.is_untried for each in first.values())
 
 
+def test_days_on_which_a_region_wrote_other_columns_say_nothing() -> None:
+    days = [replace(seen(100 * MIB, MIB, 60.0, "orders"), columns=columns) for columns in ("two", "three", "")]
+    history = JobHistory(tuple(RunHistory(0.0, (each,)) for each in days))
+    today = {("orders",): "three", ("customers", "joined"): "one"}
+    assert replace(history, columns=today).runs_of(("orders",)) == days[1:]
+    assert history.find_changed(today) == ["orders"]
+    assert replace(history, columns=today).find_changed(today) == []
+    assert predict_job(joined(), {"orders": MIB}, replace(history, columns={("orders",): "three"}))[
+        "orders"
+    ].from_history
+    strange = JobHistory((RunHistory(0.0, (days[0],)),), columns=today)
+    assert predict_job(joined(), {"orders": MIB}, strange) == predict_job(joined(), {"orders": MIB})
+
+
 def test_what_did_not_come_to_its_end_says_nothing() -> None:
     broken = [
         replace(seen(100 * MIB, MIB, 60.0, "orders"), is_whole=False),

@@ -29,7 +29,11 @@ def test_a_run_without_failures_is_kept_region_by_region(tmp_path: Path) -> None
     assert [region.regions for region in past.regions] == [("orders",), ("customers",), ("enriched",), ("by_region",)]
     # four subtasks begin after 0, 0.25, 0.5 and 0.75 s and take 1.5, 1.6, 1.7 and 1.8 s
     orders = view.region("orders")
-    assert past.regions[0] == RegionHistory(("orders",), 4000, orders.bytes_out or 0, orders.rows or 0, 0.75 + 1.8)
+    columns = view.plan.region("orders").digest_columns()
+    assert past.regions[0] == RegionHistory(
+        ("orders",), 4000, orders.bytes_out or 0, orders.rows or 0, 0.75 + 1.8, columns=columns
+    )
+    assert columns != view.plan.region("customers").digest_columns()
 
 
 def test_a_failed_run_is_kept_as_far_as_it_came(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import duckdb
 import pytest
 from pyspark.sql import functions
 
+from airflow_abs.core.durability.prediction import JobHistory, RegionHistory, RunHistory
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.expect.expectations import Expect, Unique, read_expectations
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
@@ -19,7 +21,7 @@ from airflow_abs.spark.compile.vertices import CompiledVertex, compile_vertices
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.narrowing import columns_and_rows
 from airflow_abs.spark.narrowing.columns_and_rows import Written, narrow_vertices
-from tests.job_runner import program_of, rows, run_job
+from tests.job_runner import plan_run, program_of, rows, run_job
 
 pytestmark = pytest.mark.spark
 
@@ -227,7 +229,7 @@ def run(connect_server: ConnectEndpoint, tmp_path: Path) -> Callable[..., Any]:
         f"TO '{tmp_path}/customers.parquet'"
     )
 
-    def start(**options: Any) -> Any:
+    def start(perform: Callable[..., Any] = run_job, **options: Any) -> Any:
         vertices = [
             JobVertex("lines", has_source=True),
             JobVertex("customers", has_source=True),
@@ -244,7 +246,7 @@ def run(connect_server: ConnectEndpoint, tmp_path: Path) -> Callable[..., Any]:
             program_of("customers", source=customers),
             program_of("joined", joined, sink=Files(f"{tmp_path}/out"), per_subtask=True),
         ]
-        return run_job(connect_server, tmp_path / "exchange", vertices, edges, programs, **options)
+        return perform(connect_server, tmp_path / "exchange", vertices, edges, programs, **options)
 
     return start
 
@@ -264,6 +266,28 @@ def test_files_hold_the_columns_that_are_read_and_the_rows_are_duckdbs(run: Call
     )
     found = f"SELECT region, sum(n), sum(sum) FROM '{tmp_path}/out/*.parquet' GROUP BY region"
     assert [tuple(map(str, row)) for row in rows(found)] == [tuple(map(str, row)) for row in expected]
+
+
+def test_a_day_on_which_other_columns_were_written_says_nothing_of_today(
+    run: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = run(plan_run, share_tasks=True).plan
+
+    def predicted(columns: str) -> tuple[bool, int]:
+        seen = RegionHistory(plan.declared_regions("joined"), 1000, 10**9, 1000, 1.0, columns=columns)
+        history = JobHistory((RunHistory(0.0, (seen,)),))
+        found = run(plan_run, share_tasks=True, history=history).plan.predictions["joined"]
+        return found.from_history, found.output_bytes
+
+    with caplog.at_level(logging.INFO):
+        is_known, size = predicted(plan.region("joined").digest_columns())
+        assert is_known
+        assert size > 10**8
+        assert "planned anew" not in caplog.text
+        is_known, size = predicted("of other columns")
+    assert not is_known
+    assert size < 10**6
+    assert "joined write other columns than on earlier days" in caplog.text
 
 
 @pytest.mark.sample
