@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from airflow_abs.spark.server.connector_jars import SETTINGS
 from airflow_abs.spark.server.free_ports import choose_free_ports
 from testbed.places.programs import gateway
 from testbed.places.served import Served
@@ -48,7 +49,7 @@ class S3Gateway:
             "access.key": KEY,
             "secret.key": SECRET,
         }
-        return {f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()}
+        return SETTINGS["s3"] | {f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()}
 
     def connection(self, secret: str = SECRET) -> dict[str, Any]:
         """An Airflow connection to it."""

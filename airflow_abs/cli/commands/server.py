@@ -62,7 +62,7 @@ def bring_jars(connector: str | None, folder: Path | None) -> int:
     """Fetch the jars of a connector that are missing, and say how a server gets them; 2 without its name."""
     import os
 
-    from airflow_abs.spark.server.connector_jars import CONNECTORS, fetch_jars
+    from airflow_abs.spark.server.connector_jars import CONNECTORS, SETTINGS, fetch_jars
 
     if connector is None:
         print(f"airflow-abs server jars: expected one of {', '.join(CONNECTORS)}", file=sys.stderr)
@@ -70,6 +70,8 @@ def bring_jars(connector: str | None, folder: Path | None) -> int:
     jars = fetch_jars(connector, os.environ, folder and folder.absolute())
     megabytes = sum(jar.stat().st_size for jar in jars) / 1e6
     print(f"{len(jars)} jars of {connector}, {megabytes:.0f} MB, in {jars[0].parent}")
-    print(f"  a Connect server   spark.jars {jars[0].parent}/*.jar")
     print(f"  a Dockerfile       COPY {jars[0].parent.name}/*.jar $SPARK_HOME/jars/")
+    print("  a Connect server, in spark-defaults.conf:")
+    for name, value in {"spark.jars": f"{jars[0].parent}/*.jar", **SETTINGS[connector]}.items():
+        print(f"    {name} {value}")
     return 0

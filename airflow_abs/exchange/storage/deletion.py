@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from glob import has_magic
 
+from airflow_abs.exchange.storage.listings import stands_for_folder
 from airflow_abs.exchange.storage.locations import Location
+
+_THREADS = 16
 
 
 def delete_files(folder: Location, paths: Sequence[str]) -> None:
@@ -20,18 +25,24 @@ def delete_files(folder: Location, paths: Sequence[str]) -> None:
         for path in paths:
             _delete_file(folder, path)
         return
-    at_once = [path for path in paths if not has_magic(path)]  # the clients take others for patterns
+    at_once = [path for path in paths if not _is_misread(path)]
     try:
         if at_once:
             folder.fs.rm(at_once)
     except FileNotFoundError:  # another process deletes here, too: which are left?
         for path in at_once:
             _delete_file(folder, path)
-    for path in paths:
-        if has_magic(path):
-            _delete_file(folder, path)
-    if len(at_once) > 1:
-        _check_gone(folder, at_once)
+    alone = [path for path in paths if _is_misread(path)]
+    if alone:
+        with ThreadPoolExecutor(min(_THREADS, len(alone)), thread_name_prefix="delete-files") as pool:
+            list(pool.map(partial(_delete_file, folder), alone))
+    if len(paths) > 1:
+        _check_gone(folder, paths)
+
+
+def _is_misread(path: str) -> bool:
+    """Whether the clients' deletion in bulk takes it for a pattern, or for the name without its last slash."""
+    return has_magic(path) or stands_for_folder(path)
 
 
 def _delete_file(folder: Location, path: str) -> None:

@@ -38,6 +38,12 @@ def key_of(location: Location) -> str:
     return location.path.lstrip("/")
 
 
+def stands_for_folder(path: str) -> bool:
+    """Whether a listed path is no file: Hadoop and the stores' consoles make an empty object with a slash at its end
+    for a folder without files, and leave it when there are some."""
+    return path.endswith("/")
+
+
 def etag_of(info: Mapping[str, Any]) -> str | None:
     """What an object store says of an object's content, from an fsspec detail entry."""
     found = info.get("ETag") or info.get("etag")

@@ -20,6 +20,23 @@ from airflow_abs.spark.server.cache_folder import cache_folder
 
 CONNECTORS = ("s3", "kafka")
 SPARK = "4.2.0"
+SETTINGS = {
+    "s3": {
+        # Hadoop's magic committer uploads each file to where it belongs and copies nothing: half the requests, and no
+        # byte moved twice.
+        "spark.sql.sources.commitProtocolClass": "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
+        "spark.sql.parquet.output.committer.class": "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
+        "spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a": (
+            "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
+        ),
+        "spark.hadoop.fs.s3a.committer.name": "magic",
+        "spark.hadoop.fs.s3a.committer.magic.track.commits.in.memory.enabled": "true",
+        # Paths of an attempt are new: nothing of another kind is there to be looked for.
+        "spark.hadoop.fs.s3a.performance.flags": "create,mkdir,delete",
+    },
+    "kafka": {},
+}
+"""What a server with these jars should be told, by connector."""
 _LISTS = Path(__file__).parent / "jars"
 _DEPENDENCY = (
     "<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"

@@ -13,7 +13,7 @@ from upath import UPath
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
-from airflow_abs.exchange.publish.publication import publish
+from airflow_abs.exchange.publish.publication import check_overwritten, publish
 from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.records.deciding import decide_and_store, list_sources
 from airflow_abs.exchange.records.manifest import Manifest, bytes_by_subpartition, read_manifests, write_manifest
@@ -117,6 +117,18 @@ def test_a_run_of_1001_files_is_cleaned_in_two_requests_and_two_listings(
     assert read_json(folder.plan_path) == {}
 
 
+def test_the_empty_object_that_spark_leaves_for_a_folder_is_cleaned(
+    s3: S3Server, folder: JobFolder, bucket: str
+) -> None:
+    write_json(folder.plan_path, {})
+    for index in range(2):
+        path = folder.result_path("orders", index, 1, "orders.whole")
+        s3.put(bucket, key_of(path) + "/", b"")
+        s3.put(bucket, key_of(path / "part-0.parquet"), b"x")
+    assert release_job(folder).files == 4
+    assert locate(folder.path).fs.find(locate(folder.path).path) == [locate(folder.plan_path).path]
+
+
 def test_what_the_store_did_not_delete_is_told(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [folder.result_path("orders", 0, 1, "orders.whole") / f"part-{k}" for k in range(3)]
     for path in paths:
@@ -145,6 +157,17 @@ def test_publishing_costs_two_requests_for_a_file_and_a_constant(s3: S3Server, s
     few, many = cost(2), cost(12)
     assert {kind: many[kind] - few[kind] for kind in many if many[kind] != few[kind]} == {"HEAD": 10, "COPY": 10}
     assert sum(few.values()) < 4 + 20
+
+
+def test_an_object_that_stands_for_a_folder_is_nobodys_file_in_a_target(
+    s3: S3Server, s3_root: UPath, bucket: str
+) -> None:
+    target = s3_root / "t"
+    for folder in (target, target / "day=1"):
+        s3.put(bucket, key_of(folder) + "/", b"")
+    check_overwritten(target)
+    published = publish(target, stage(s3_root, ["row"]), mode="overwrite", publisher=Publisher("run"))
+    assert (published.files, published.foreign_files) == (1, 0)
 
 
 def test_a_small_file_is_one_request_and_what_others_wrote_meanwhile_is_seen(s3: S3Server, s3_root: UPath) -> None:
