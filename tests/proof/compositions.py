@@ -1,6 +1,6 @@
 """Random transforms: two to six operators over two small tables that reach them by random edges.
 
-A composition is plain data, so that hypothesis can shrink it and print it. A step's numbers choose columns (modulo how
+A composition is plain data, which a failure prints. A step's numbers choose columns (modulo how
 many there are at that point), so nearly any numbers make a transform that Spark can analyse; some types cannot be
 compared or ordered.
 """
@@ -284,5 +284,5 @@ OPERATORS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
     "pandas_groups": _pandas_groups,
 }
 READS_RIGHT = {"join", "semi_join", "set", "lookup"}
-SELDOM = {"all", "limit", "arrow_total"}
-"""Refused nearly always, with everything around them."""
+LOSES_KEYS = {"all", "limit", "arrow_total", "arrow_rows", "pandas_by_key", "union", "set"}
+"""After these the rows are no longer by the key of their edge; the first three are refused nearly always."""

@@ -90,4 +90,5 @@ KEY_KINDS: Mapping[str, KeyKind] = {
     ),
     "time": KeyKind("time", "time", ("TIME '01:30:00'", "TIME '00:00:00'", "TIME '23:59:59'", "TIME '12:00:00'")),
 }
-REFUSED_AS_KEYS = tuple(KEY_KINDS)[list(KEY_KINDS).index("char and varchar") :]
+ACCEPTED_AS_KEYS = tuple(KEY_KINDS)[: list(KEY_KINDS).index("char and varchar")]
+REFUSED_AS_KEYS = tuple(KEY_KINDS)[len(ACCEPTED_AS_KEYS) :]
