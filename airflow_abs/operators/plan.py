@@ -172,7 +172,7 @@ class PlanOperator(JobTask, SkipMixin):
         from airflow_abs.exchange.publish.target_table import TargetTable
         from airflow_abs.spark.compile.vertices import VertexProgram
         from airflow_abs.tables.declared import find_targets, pin_sources
-        from airflow_abs.tables.overlaps import check_overlaps, check_same_tables
+        from airflow_abs.tables.overlaps import check_overlaps, check_read_files, check_same_tables
         from airflow_abs.tables.source import Pin
 
         vertices = self.declared
@@ -183,8 +183,9 @@ class PlanOperator(JobTask, SkipMixin):
         sinks = find_targets(job.sinks, access)
         pinned = pin_sources(job.sources, access, folder)
         written = {name: sink.uuid for name, sink in sinks.items() if isinstance(sink, TargetTable)}
-        tables = {name: source.pinned.uuid for name, source in pinned.items() if isinstance(source, Pin)}
-        check_same_tables(job, written, tables)
+        pins = {name: source for name, source in pinned.items() if isinstance(source, Pin)}
+        check_same_tables(job, written, {name: pin.pinned.uuid for name, pin in pins.items()})
+        check_read_files(job, {name: [file.path for file in pin.files] for name, pin in pins.items()})
         sources = take(pinned)
         return {
             each.name: VertexProgram(each, self.transforms[each.name], sources.get(each.name), sinks.get(each.name))

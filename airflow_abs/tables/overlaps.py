@@ -69,6 +69,23 @@ def check_same_tables(job: DeclaredJob, written: Mapping[str, str], read: Mappin
             raise _same_table(sink, source)
 
 
+def check_read_files(job: DeclaredJob, files: Mapping[str, Iterable[str]]) -> None:
+    """The same for tables whose folder only their catalog or their log knows.
+
+    Args:
+        job: rendered.
+        files: the paths of what the sources have pinned, by vertex.
+
+    Raises:
+        JobGraphError: see `check_overlaps`.
+    """
+    for reader, paths in files.items():
+        parents = sorted({path.rpartition("/")[0] for path in paths})
+        read = [folder for parent in parents for folder in folders_of(parent, follow_links=True)]
+        for vertex, declared in job.sinks.items():
+            _check_folders(_Used(vertex, declared), _Used(reader, job.sources[reader]), read)
+
+
 @dataclass(frozen=True, slots=True)
 class _Used:
     """A source or a sink, and whose it is."""
@@ -149,10 +166,14 @@ def _check_exchange(sink: _Used, exchange: object) -> None:
 def _check_source(sink: _Used, source: _Used) -> None:
     if sink.is_table_of(source) and _would_read_its_own(sink, source):
         raise _same_table(sink, source)
+    _check_folders(sink, source, source.folders(is_source=True))
+
+
+def _check_folders(sink: _Used, source: _Used, folders: Iterable[Folder]) -> None:
     if not isinstance(sink.declared, Files):
         return
     reads_a_part = bool(getattr(source.declared, "prune", None))
-    for folder, read in product(sink.folders(), source.folders(is_source=True)):
+    for folder, read in product(sink.folders(), folders):
         # of partitions below it only those that the run writes are replaced
         if (sink.replaces_all and folder.contains(read)) or (read.contains(folder) and not reads_a_part):
             raise JobGraphError(

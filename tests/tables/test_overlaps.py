@@ -15,7 +15,7 @@ from airflow_abs.exchange.sources.pruned_by import VertexColumn
 from airflow_abs.tables.catalog_table import Table
 from airflow_abs.tables.delta_table import DeltaTable
 from airflow_abs.tables.iceberg_table import IcebergTable
-from airflow_abs.tables.overlaps import DeclaredJob, check_overlaps, check_same_tables
+from airflow_abs.tables.overlaps import DeclaredJob, check_overlaps, check_read_files, check_same_tables
 from airflow_abs.tables.postgres_table import PostgresTable
 
 
@@ -220,6 +220,17 @@ def test_the_catalogs_id_tells_one_table_under_two_names() -> None:
     check_same_tables(declared, {"out": "1", "more": "2"}, {"in": "3", "none": ""})
     with pytest.raises(JobGraphError, match=r"of vertex 'out' \(a.t\) is the table that vertex 'in' \(spark_ca"):
         check_same_tables(declared, {"out": "1", "more": ""}, {"in": "1", "none": ""})
+
+
+@pytest.mark.parametrize("path", ["/warehouse/t", "/warehouse", "file:/warehouse/t/../t"])
+def test_the_folder_of_a_table_is_known_by_the_files_that_are_read(path: str) -> None:
+    read = {"in": ["file:///warehouse/t/a.parquet", "file:///warehouse/t/b.parquet"]}
+    declared = job({"out": Files(path)}, {"in": Table("a.t")})
+    check_overlaps(declared)
+    with pytest.raises(JobGraphError, match=r"'out' \(.*\) is, contains or lies inside what vertex 'in' \(a.t\) reads"):
+        check_read_files(declared, read)
+    check_read_files(job({"out": Files("/warehouse/u")}, {"in": Table("a.t")}), read)
+    check_read_files(job({"out": Table("a.u")}, {"in": Table("a.t")}), read)
 
 
 def test_two_jobs_of_a_dag_may_add_to_one_place_but_not_replace_it() -> None:

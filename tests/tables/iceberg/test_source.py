@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +15,10 @@ import pytest
 from airflow.sdk import DAG
 from pyiceberg.types import DecimalType, DoubleType, LongType, StringType
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, IcebergTable
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, IcebergTable
+from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.hooks.catalogs import table_access
 from airflow_abs.spark.errors import SparkOperationError
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.spark_settings import READ_SETTINGS
@@ -149,3 +153,21 @@ def test_files_without_field_ids_fail_whatever_the_server_says(catalog: Any, rea
     assert READ_SETTINGS["spark.sql.parquet.fieldId.read.ignoreMissing"] == "false"
     with pytest.raises(SparkOperationError, match="FAILED_READ_FILE"):
         read(1)
+
+
+@pytest.mark.parametrize("folder", ["db/t", "db"])
+def test_a_sink_never_replaces_the_folder_of_the_table(
+    catalog: Any, properties: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "iceberg", "extra": properties}))
+    evolved(catalog)
+    warehouse = tmp_path / "warehouse"
+    assert (warehouse / "db" / "t").is_dir()
+    with DAG("daily") as dag, AdaptiveSparkJob("job", exchange=str(tmp_path / "exchange")):
+        AdaptiveSparkOperator(
+            task_id="copy",
+            source=IcebergTable("lake.db.t"),
+            sink=Files(str(warehouse / folder), replace_foreign=True),
+        )
+    with pytest.raises(JobGraphError, match=r"'copy' .* is, contains or lies inside what vertex 'copy' .*lake\.db\.t"):
+        dag.get_task("job.plan")._programs(JobFolder(tmp_path / "exchange", "daily", "monday", "job"), table_access())
