@@ -124,3 +124,27 @@ def spend_by_segment(joined: DataFrame) -> DataFrame:
         sf.sum("l_extendedprice").cast("decimal(38,2)").alias("price"),
         sf.max("l_quantity").alias("largest"),
     )
+
+
+def paid_store_sales(store_sales: DataFrame) -> DataFrame:
+    return store_sales.where("ss_net_paid > 50")
+
+
+def working_days(date_dim: DataFrame) -> DataFrame:
+    return date_dim.where("d_dow BETWEEN 1 AND 5")
+
+
+def dated_sales(sales: DataFrame, customers: DataFrame, dates: DataFrame) -> DataFrame:
+    joined = sales.join(customers, sales["ss_customer_sk"] == customers["c_custkey"])
+    return joined.join(dates, joined["ss_sold_date_sk"] == dates["d_date_sk"])
+
+
+def sales_by_month(joined: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as sf
+
+    return joined.groupBy("c_mktsegment", "d_year", "d_moy").agg(
+        sf.count("*").alias("sales"),
+        sf.sum("ss_net_paid").alias("paid"),
+        sf.sum("ss_net_profit").alias("profit"),
+        sf.max("ss_quantity").alias("largest"),
+    )

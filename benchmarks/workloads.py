@@ -173,6 +173,62 @@ WHOLE_TABLES = Workload(
 )
 """Steps as people write them: whole tables, and no `select`."""
 
+_STORE_SALES = """
+    SELECT CASE WHEN {chance} >= 45 THEN 2448623 + date_diff('day', DATE '1992-01-01', l_shipdate)::INT END
+               AS ss_sold_date_sk,
+           (28800 + hash(l_orderkey) % 46800)::INT AS ss_sold_time_sk, l_partkey::INT AS ss_item_sk,
+           CASE WHEN hash(l_orderkey) % 1000 >= 45 THEN o_custkey::INT END AS ss_customer_sk,
+           (1 + hash(o_custkey) % 1920800)::INT AS ss_cdemo_sk, (1 + hash(o_custkey, 1) % 7200)::INT AS ss_hdemo_sk,
+           (1 + hash(o_custkey, 2) % 50000)::INT AS ss_addr_sk, (1 + l_suppkey % 400)::INT AS ss_store_sk,
+           (1 + {chance} % 300)::INT AS ss_promo_sk, l_orderkey AS ss_ticket_number, l_quantity::INT AS ss_quantity,
+           (price * 0.6)::DECIMAL(7,2) AS ss_wholesale_cost, price::DECIMAL(7,2) AS ss_list_price,
+           (price * (1 - l_discount))::DECIMAL(7,2) AS ss_sales_price,
+           (price * l_discount * l_quantity)::DECIMAL(7,2) AS ss_ext_discount_amt,
+           (price * (1 - l_discount) * l_quantity)::DECIMAL(7,2) AS ss_ext_sales_price,
+           (price * 0.6 * l_quantity)::DECIMAL(7,2) AS ss_ext_wholesale_cost,
+           (price * l_quantity)::DECIMAL(7,2) AS ss_ext_list_price,
+           (price * l_tax * l_quantity)::DECIMAL(7,2) AS ss_ext_tax,
+           CASE WHEN {chance} < 200 THEN price ELSE 0 END::DECIMAL(7,2) AS ss_coupon_amt,
+           (price * (1 - l_discount) * l_quantity)::DECIMAL(7,2) AS ss_net_paid,
+           (price * (1 - l_discount) * (1 + l_tax) * l_quantity)::DECIMAL(7,2) AS ss_net_paid_inc_tax,
+           (price * (0.4 - l_discount) * l_quantity)::DECIMAL(7,2) AS ss_net_profit
+    FROM (SELECT *, l_extendedprice / l_quantity / 10 AS price FROM lineitem JOIN orders ON l_orderkey = o_orderkey)"""
+_DATES = """
+    SELECT 2448623 + range::INT AS d_date_sk, day::DATE AS d_date, year(day)::INT AS d_year, month(day)::INT AS d_moy,
+           day(day)::INT AS d_dom, dayofweek(day)::INT AS d_dow, quarter(day)::INT AS d_qoy, dayname(day) AS d_day_name
+    FROM (SELECT range, DATE '1992-01-01' + range::INT AS day FROM range(2700))"""
+
+STORE_SALES = Workload(
+    "store_sales",
+    {"store_sales": _STORE_SALES.format(chance=_CHANCE), "date_dim": _DATES, "customer": "FROM customer"},
+    (
+        Step("sales", transforms.paid_store_sales, "store_sales"),
+        Step("dates", transforms.working_days, "date_dim"),
+        Step("customers", transforms.solvent_customers, "customer"),
+        Step(
+            "joined",
+            transforms.dated_sales,
+            inputs={
+                "sales": Read("sales", ("ss_customer_sk",)),
+                "customers": Read("customers", ("c_custkey",)),
+                "dates": Read("dates"),
+            },
+        ),
+        Step(
+            "by_month",
+            transforms.sales_by_month,
+            inputs={"joined": Read("joined", ("c_mktsegment", "d_year", "d_moy"))},
+        ),
+    ),
+    """
+    SELECT c_mktsegment, d_year, d_moy, count(*) AS sales, sum(ss_net_paid)::DECIMAL(17,2) AS paid,
+           sum(ss_net_profit)::DECIMAL(17,2) AS profit, max(ss_quantity) AS largest
+    FROM store_sales JOIN date_dim ON ss_sold_date_sk = d_date_sk JOIN customer ON ss_customer_sk = c_custkey
+    WHERE ss_net_paid > 50 AND d_dow BETWEEN 1 AND 5 AND c_acctbal > 0
+    GROUP BY ALL""",
+)
+"""TPC-DS' `store_sales` in all its 23 columns and types, with its NULLs; the values are those of TPC-H's line items."""
+
 
 def _sales(name: str, customer: str, enrich: Callable[..., Any], join: str) -> Workload:
     return Workload(
@@ -212,7 +268,9 @@ NULL_KEY = _sales(
     "left",
 )
 
-WORKLOADS: Mapping[str, Workload] = {each.name: each for each in (CHAIN, Q18, WHOLE_TABLES, NULL_KEY, HOT_KEY)}
+WORKLOADS: Mapping[str, Workload] = {
+    each.name: each for each in (CHAIN, Q18, WHOLE_TABLES, STORE_SALES, NULL_KEY, HOT_KEY)
+}
 
 
 def chosen(names: Iterable[str]) -> list[Workload]:

@@ -13,6 +13,7 @@ from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.steps import assign_results
 from airflow_abs.spark.compile.vertices import CompiledVertex, compile_vertices
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.narrowing import combine_edges, narrow_vertices
 from airflow_abs.spark.proof import prove_vertices
 from airflow_abs.spark.relations import Relation, coalesce, sql_expression
 from airflow_abs.spark.template import bind
@@ -41,9 +42,10 @@ Rows = Sequence[tuple[Any, ...]]
 
 @dataclass(slots=True)
 class CompositionBench:
-    """A session that is set to `CONF`."""
+    """A session that is set to `CONF`; `missed_columns` counts those that were left out on purpose, and missed."""
 
     session: Any
+    missed_columns: int = 0
     _schemas: dict[str, Any] = field(default_factory=dict)
 
     def compile(self, composition: Composition) -> tuple[JobGraph, dict[str, CompiledVertex]]:
@@ -69,23 +71,35 @@ class CompositionBench:
         prove_vertices(self.session, graph, compiled)
         return graph, compiled
 
+    def narrow(self, graph: JobGraph, compiled: Mapping[str, CompiledVertex]) -> dict[str, CompiledVertex]:
+        """As they run: both tables are written without what the step does not read of them."""
+        return narrow_vertices(self.session, graph, combine_edges(self.session, graph, compiled))
+
     def run(
-        self, composition: Composition, graph: JobGraph, compiled: Mapping[str, CompiledVertex], parts: int
+        self,
+        composition: Composition,
+        graph: JobGraph,
+        compiled: Mapping[str, CompiledVertex],
+        parts: int,
+        narrowed: Mapping[str, CompiledVertex] | None = None,
     ) -> tuple[Any, Any]:
-        """The rows of the whole, and those that `parts` subtasks give together; one request."""
+        """The rows of the whole, and those that `parts` subtasks give together, `narrowed` or not; one request."""
         import pyarrow.compute as pc
 
-        step = compiled[STEP]
-        specs = {edge.producer: spec for edge, spec in assign_results(self.session, graph, compiled).items()}
-        runs = [self._bound(step, self._tables(composition, ROWS), is_part=False)]
+        run = narrowed or compiled
+        specs = {edge.producer: spec for edge, spec in assign_results(self.session, graph, run).items()}
+        runs = [self._bound(compiled[STEP], self._tables(composition, ROWS), is_part=False)]
         for part in range(parts):
             tables = self._tables(composition, ROWS)
             cut = {name: specs[name].expression for name in tables}
+            written = {
+                name: _written(run[name], rows, list(composition.columns[name])[-1]) for name, rows in tables.items()
+            }
             own = {
                 name: _only(rows, f"{cut[name]} % {parts} = {part}") if cut[name] else rows
-                for name, rows in tables.items()
+                for name, rows in written.items()
             }
-            runs.append(self._bound(step, own, is_part=True))
+            runs.append(self._bound(run[STEP], own, is_part=True))
         table = self._fetch(reduce(_union, runs))
         is_part = table[_IS_PART]
         rows = table.drop_columns([_IS_PART])
@@ -137,6 +151,17 @@ def _comparable(column: Any) -> str:
     """As text, where Arrow's Python has no value for it."""
     name = quote(column.name)
     return f"CAST({name} AS STRING) AS {name}" if column.dataType.typeName() == "yearmonthinterval" else name
+
+
+def _written(vertex: CompiledVertex, rows: Relation, number: str) -> Relation:
+    """What a vertex writes of its source's rows; partial results are those of two subtasks, by a column of theirs."""
+    (source,) = vertex.sources
+    halves = [_only(rows, f"{number} % 2 = {half}") for half in (0, 1)] if vertex.partial else [rows]
+    return reduce(_union, [bind(vertex.relation, {source.placeholder: partial(_same, half)}) for half in halves])
+
+
+def _same(rows: Relation) -> Relation:
+    return rows
 
 
 def _only(rows: Relation, condition: str) -> Relation:

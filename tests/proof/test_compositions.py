@@ -1,4 +1,4 @@
-"""Never green and wrong: random compositions, proved, and if accepted run in parts against the whole.
+"""Never green and wrong: random compositions, proved, narrowed, and if accepted run in parts against the whole.
 
 The rows are distributed by the exchange's own expressions, not by its files (which the corpus and `tests/spark` try):
 three subtasks, of which each runs the plan on its own rows in plain Spark. How many compositions:
@@ -10,22 +10,26 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.spark.narrowing import columns_and_rows
+from airflow_abs.spark.narrowing.columns_and_rows import Written
 from airflow_abs.testing.rows import describe_difference
 from tests.proof.composition_bench import CONF, CompositionBench
 from tests.proof.compositions import LOSES_KEYS, OPERATORS, PLAIN, Composition, Edge, Step
 from tests.proof.key_kinds import ACCEPTED_AS_KEYS, KEY_KINDS, REFUSED_AS_KEYS
 
 if TYPE_CHECKING:
+    from airflow_abs.core.graph.job_graph import JobGraph
+    from airflow_abs.spark.compile.vertices import CompiledVertex
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(6 * 3600)]  # nightly
@@ -86,11 +90,12 @@ def test_what_is_accepted_gives_in_parts_the_rows_of_the_whole(bench: Compositio
         except AssertionError as error:
             error.add_note(f"number {number} of seed {SEED}: {shorten(bench, composition)}")
             raise
-    print(f"of {EXAMPLES} compositions: {dict(outcomes)}")
+    print(f"of {EXAMPLES} compositions: {dict(outcomes)}, {bench.missed_columns} columns too few were refused")
     assert set(outcomes) <= {"accepted", "refused", *OF_SPARK}
     assert sum(outcomes[each] for each in OF_SPARK) < MOST_OF_SPARK * sum(outcomes.values()), outcomes
     # A proof that refuses everything is never wrong, and this test would be none.
     assert outcomes["accepted"] > LEAST_ACCEPTED * sum(outcomes.values()), outcomes
+    assert bench.missed_columns > 0
 
 
 def shorten(bench: CompositionBench, composition: Composition) -> Composition:
@@ -121,8 +126,9 @@ def try_composition(bench: CompositionBench, composition: Composition) -> str:
         with pytest.raises(PySparkException):  # Spark's optimizer has bugs of its own
             bench.run_whole(composition, compiled)
         return FAILS
+    narrowed = bench.narrow(graph, compiled)
     try:
-        whole, parts = bench.run(composition, graph, compiled, PARTS)
+        whole, parts = bench.run(composition, graph, compiled, PARTS, narrowed)
     except PySparkException:
         with pytest.raises(PySparkException):
             bench.run_whole(composition, compiled)
@@ -131,7 +137,40 @@ def try_composition(bench: CompositionBench, composition: Composition) -> str:
     if difference is not None and describe_difference(bench.run_whole(composition, compiled, turned=True), whole):
         return ORDERED
     assert difference is None
+    check_too_few(bench, composition, graph, compiled, narrowed)
     return "accepted"
+
+
+def check_too_few(
+    bench: CompositionBench,
+    composition: Composition,
+    graph: JobGraph,
+    compiled: Mapping[str, CompiledVertex],
+    narrowed: Mapping[str, CompiledVertex],
+) -> None:
+    """Without one more of the columns that are read, `plan` refuses; or it gives the same rows all the same."""
+    find = columns_and_rows._Reading.find
+    for name in ("left", "right"):
+        keys = {key for edge in graph.outputs_of(name) for key in edge.keys}
+        spare = [each for each in narrowed[name].schema.names if each not in keys]
+        if narrowed[name].partial or len(spare) < 2:  # files have at least one column
+            continue
+
+        def too_few(reading: Any, name: str = name, spare: Sequence[str] = spare) -> dict[str, Written]:
+            found: dict[str, Written] = find(reading)
+            columns = tuple(each for each in found[name].columns if each != spare[-1])
+            return {**found, name: replace(found[name], columns=columns)}
+
+        with mock.patch.object(columns_and_rows._Reading, "find", too_few):
+            try:
+                fewer = bench.narrow(graph, compiled)
+            except JobGraphError as error:
+                if f"Spark's plan reads column '{spare[-1]}' of vertex '{name}'" not in str(error):
+                    raise
+                bench.missed_columns += 1
+                continue
+        whole, parts = bench.run(composition, graph, compiled, PARTS, fewer)
+        assert describe_difference(parts, whole) is None
 
 
 def test_one_partition_of_the_sessions_own_hides_no_need(bench: CompositionBench) -> None:
