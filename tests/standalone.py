@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,28 @@ def choose_ports() -> Standalone:
 @contextmanager
 def started(place: Standalone, folder: Path) -> Iterator[Standalone]:
     """Both are up in the block and gone after it, with whatever runs on them; `folder` holds logs and work."""
+    with master_started(place, folder), worker_started(place, folder):
+        yield place
+
+
+@contextmanager
+def master_started(place: Standalone, folder: Path) -> Iterator[None]:
+    arguments = ["--port", str(place.port), "--webui-port", str(place.page_port)]
+    with _started(place, folder, "master", arguments):
+        _await_workers(place, folder, "master", 0)
+        yield
+
+
+@contextmanager
+def worker_started(place: Standalone, folder: Path) -> Iterator[None]:
+    arguments = ["--cores", "3", "--memory", "3g", "--work-dir", str(folder / "work")]
+    with _started(place, folder, "worker", [*arguments, f"spark://127.0.0.1:{place.port}"]):
+        _await_workers(place, folder, "worker", 1)
+        yield
+
+
+@contextmanager
+def _started(place: Standalone, folder: Path, name: str, arguments: list[str]) -> Iterator[None]:
     environment = base_environment() | {
         "SPARK_HOME": str(pyspark_folder()),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -65,30 +87,24 @@ def started(place: Standalone, folder: Path) -> Iterator[Standalone]:
     }
     rest = {"enabled": "true", "host": "127.0.0.1", "port": place.rest_port}
     options = " ".join(f"-Dspark.master.rest.{name}={value}" for name, value in rest.items())
-    deploy = "org.apache.spark.deploy"
-    commands = {
-        "master": [f"{deploy}.master.Master", "--port", str(place.port), "--webui-port", str(place.page_port)],
-        "worker": [f"{deploy}.worker.Worker", "--cores", "3", "--memory", "3g", "--work-dir", str(folder / "work")],
-    }
+    main = f"org.apache.spark.deploy.{name}.{name.capitalize()}"
     folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        for name, (main, *arguments) in commands.items():
-            at = [f"spark://127.0.0.1:{place.port}"] if name == "worker" else []
-            log = stack.enter_context((folder / f"{name}.log").open("wb"))
-            command = ["spark-class", main, "--host", "127.0.0.1", *arguments, *at]
-            process = start_bound(command, env=environment | {"SPARK_DAEMON_JAVA_OPTS": options}, log=log, cwd=folder)
-            stack.callback(stop_group, process, 15)
-        await_worker(place, folder)
-        yield place
+    with (folder / f"{name}.log").open("wb") as log:
+        command = ["spark-class", main, "--host", "127.0.0.1", *arguments]
+        process = start_bound(command, env=environment | {"SPARK_DAEMON_JAVA_OPTS": options}, log=log, cwd=folder)
+        try:
+            yield
+        finally:
+            stop_group(process, 15)
 
 
-def await_worker(place: Standalone, folder: Path) -> None:
+def _await_workers(place: Standalone, folder: Path, name: str, count: int) -> None:
     deadline = time.monotonic() + SECONDS
     while True:
         try:
-            if place.workers() == 1:
+            if place.workers() == count:
                 return
         except (OSError, ValueError):  # its page comes before what it has to say
             pass
-        assert time.monotonic() < deadline, (folder / "worker.log").read_text()
+        assert time.monotonic() < deadline, (folder / f"{name}.log").read_text()
         time.sleep(0.2)

@@ -291,7 +291,10 @@ class JobOptions:
         more="limits.md#subtasks-without-workers",
     )
     resource_timeout: float = setting(
-        "300", SECONDS, "Seconds that a subtask waits for a cluster without any slots; negative: forever.", *_OPTION
+        "300",
+        SECONDS,
+        "Seconds that `plan` and a subtask wait for a cluster without executors; negative: forever.",
+        *_OPTION,
     )
     resource_stabilization: float = setting(
         "10",

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -45,8 +45,9 @@ from airflow_abs.spark.compile.joined import join_vertices
 from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
-from airflow_abs.spark.connect.capacity import RANGE_ROWS, splits_of_range
+from airflow_abs.spark.connect.capacity import RANGE_ROWS, executor_cores, splits_of_range
 from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
+from airflow_abs.spark.errors import ResourcesError
 from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.narrowing import combine_edges, narrow_vertices
 from airflow_abs.spark.proof import Findings, Proof, prove_vertices
@@ -79,6 +80,7 @@ def plan_job(
 
     Raises:
         ExchangeUnreachableError: Airflow or Spark cannot write there, or they do not see the same files.
+        ResourcesError: Spark has no executor for the resource timeout.
         CommitError: the folder of a sink is somebody else's, see `check_target`, `check_overwritten`.
         SourceNotFoundError: a source matches nothing (with `durability="always"`, `decide` finds out).
         JobGraphError, AnalysisException: a vertex does not compile, see `compile_vertices`, or is wrong in parts and as
@@ -98,7 +100,9 @@ def plan_job(
     check_expectations(session, compiled)
     check_layouts(compiled.values())
     findings = Findings(whole=None if options.unsplittable == "refuse" else {})
-    with _meanwhile(partial(check_shared, session, folder)):  # not while transforms run: they may execute nothing
+    with _meanwhile(
+        partial(check_shared, session, folder, options.resource_timeout)
+    ):  # not while transforms run: they may execute nothing
         graph, compiled = _infer(session, graph, compiled, programs, options, open_path, findings)
         proofs = prove_vertices(session, graph, compiled, _per_subtask(programs), options.min_parallelism, findings)
     graph = graph.with_single_subtask(_log_whole(findings))
@@ -341,41 +345,72 @@ def _meanwhile(check: Callable[[], None]) -> Iterator[None]:
 
 
 _TELL_AFTER = 30.0
+_LEAST_PAUSE = 0.1
+_PROBE = "airflow_abs-probe"
 
 
 @contextmanager
-def _told_while_waiting(seconds: float) -> Iterator[None]:
-    """Warn again and again while Spark does not run one small task: nobody waits in silence."""
-    over, started = Event(), time.monotonic()
+def _bounded_wait(session: Any, timeout: float) -> Iterator[None]:
+    """Warn again and again while Spark does not run one small task, and interrupt it after `timeout` seconds (negative:
+    never) if the cluster has no executor.
 
-    def tell() -> None:
-        while not over.wait(seconds):
+    Raises:
+        ResourcesError: it has none.
+    """
+    from pyspark.errors import PySparkException
+
+    over, started, refused = Event(), time.monotonic(), Event()
+
+    def look() -> None:
+        while not over.wait(max(_LEAST_PAUSE, min(_TELL_AFTER, timeout)) if timeout >= 0 else _TELL_AFTER):
+            waited = time.monotonic() - started
             log.warning(
                 "waiting for resources: in %.0f s Spark has not run the one small task that writes to the exchange; "
                 "other operations have all cores, or the cluster has no executor. Look at it in Spark's UI",
-                time.monotonic() - started,
+                waited,
             )
+            with suppress(PySparkException):
+                if 0 <= timeout <= waited and _executor_cores(session) == 0:
+                    refused.set()
+                    session.interruptTag(_PROBE)
+                    return
 
-    teller = Thread(target=tell, name="waiting", daemon=True)
-    teller.start()
+    looker = Thread(target=look, name="waiting", daemon=True)
+    session.addTag(_PROBE)
+    looker.start()
     try:
         yield
+    except PySparkException as error:
+        if not refused.is_set():
+            raise
+        raise ResourcesError(
+            f"no executor within {time.monotonic() - started:.0f} s: plan wants one Spark task, which writes to the "
+            "exchange; give the Spark server executors (its cluster manager says why there is none), or raise "
+            "resource_timeout"
+        ) from error
     finally:
         over.set()
-        teller.join()
+        looker.join()
+        session.removeTag(_PROBE)
 
 
-def check_shared(session: Any, folder: JobFolder) -> None:
+def _executor_cores(session: Any) -> int | None:
+    master, fixed = (session.conf.get(name, None) for name in ("spark.master", "spark.default.parallelism"))
+    return executor_cores(read_slots(session), master, fixed)
+
+
+def check_shared(session: Any, folder: JobFolder, resource_timeout: float) -> None:
     """Spark writes to the exchange, and Airflow sees what Spark wrote.
 
     Raises:
         ExchangeUnreachableError: says which side failed.
+        ResourcesError: Spark has no executor for `resource_timeout` seconds.
     """
     from pyspark.errors import PySparkException
 
     probe = folder.path / "probe"
     try:
-        with _told_while_waiting(_TELL_AFTER):
+        with _bounded_wait(session, resource_timeout):
             session.range(1).coalesce(1).write.mode("overwrite").parquet(uri_for_spark(probe))
     except PySparkException as error:
         raise ExchangeUnreachableError(

@@ -30,7 +30,7 @@ def folder(root: Any) -> JobFolder:
 
 def test_an_exchange_that_both_sides_reach_is_left_as_it_was(session: Any, tmp_path: Path) -> None:
     check_writable(folder(tmp_path).path)
-    check_shared(session, folder(tmp_path))
+    check_shared(session, folder(tmp_path), 300.0)
     assert list(folder(tmp_path).path.iterdir()) == []
 
 
@@ -42,7 +42,7 @@ def test_an_exchange_that_airflow_cannot_write_is_named(tmp_path: Path) -> None:
 
 def test_an_exchange_that_spark_cannot_write_is_named(session: Any) -> None:
     with pytest.raises(ExchangeUnreachableError) as caught:
-        check_shared(session, folder(UPath("memory://exchange")))
+        check_shared(session, folder(UPath("memory://exchange")), 300.0)
     said = str(caught.value)
     assert said.startswith("the Spark server cannot write to the exchange at memory://exchange/dag/run/job: ")
     assert said.endswith("expected a path that Airflow and Spark both reach and may write to")
@@ -65,7 +65,7 @@ def test_a_cluster_that_runs_nothing_is_told_of_while_plan_waits(
     planning.log.addHandler(handler)
     try:
         with pytest.raises(ExchangeUnreachableError, match="Airflow does not see it"):
-            check_shared(session, folder(tmp_path))
+            check_shared(session, folder(tmp_path), 300.0)
     finally:
         planning.log.removeHandler(handler)
     assert told.is_set()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.operations import get_config
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import ResourcesError
 
 _RANGE_SPLITS = re.compile(r"\bsplits=(\d+)")
 RANGE_ROWS = 1 << 20
+_LEAST_PARALLELISM = 2
 
 
 def splits_of_range(explained: str) -> int | None:
@@ -19,6 +21,33 @@ def splits_of_range(explained: str) -> int | None:
     """
     found = _RANGE_SPLITS.search(explained)
     return int(found[1]) if found else None
+
+
+def executor_cores(capacity: int | None, master: str | None, fixed: str | None) -> int | None:
+    """The cores of a cluster's executors; None where Spark's answers do not tell.
+
+    Of a cluster, Spark's default parallelism is the cores of all executors, but at least 2
+    (`CoarseGrainedSchedulerBackend.defaultParallelism`), so that 2 counts as none.
+
+    Args:
+        capacity: Spark's default parallelism.
+        master: `spark.master`; a local one is its own executor.
+        fixed: `spark.default.parallelism`, which hides the number.
+    """
+    if capacity is None or fixed is not None or master is None or re.match(r"local($|\[)", master):
+        return None
+    return capacity if capacity > _LEAST_PARALLELISM else 0
+
+
+async def read_executor_cores(connection: Connection, session_id: str) -> int | None:
+    """Ask a server for `executor_cores`.
+
+    Raises:
+        SparkOperationError: see `read_capacity`.
+    """
+    found = await get_config(connection, session_id, ["spark.master", "spark.default.parallelism"])
+    capacity = await read_capacity(connection, session_id)
+    return executor_cores(capacity, found["spark.master"], found["spark.default.parallelism"])
 
 
 async def read_capacity(connection: Connection, session_id: str) -> int:

@@ -15,6 +15,7 @@ from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import OperationOutcome, Progress, execute_operation
 from airflow_abs.spark.connect.operations import Operation, add_py_files, get_config, release_operation, set_config
 from airflow_abs.spark.observing import read_observed
+from airflow_abs.spark.run.executor_wait import ExecutorWait
 from airflow_abs.spark.run.pieces import Piece
 from airflow_abs.spark.run.progress_by_vertex import ProgressByVertex
 from airflow_abs.spark.run.work import AttemptWork
@@ -69,16 +70,16 @@ class AttemptExecution:
         return self.work.merged()
 
     async def _execute(self, number: int, piece: Piece, operation: Operation) -> OperationOutcome:
-        if self.on_progress is None:
-            return await execute_operation(self.connection, operation)
         step = self.work.spec.region.steps[number]
-        listener = partial(self.on_progress, step)
-        if not step.inlined or self.work.spec.reads.parallelism > 1:  # the page shows those by subtask
-            return await execute_operation(self.connection, operation, on_progress=listener)
-        session = (self.connection, operation.session_id)
-        bound = partial(self.work.bind_step, number, piece, f"{operation.operation_id.replace('-', '')}x")
-        async with ProgressByVertex(*session, step, bound, listener).explained() as by_vertex:
-            return await execute_operation(self.connection, operation, on_progress=by_vertex)
+        listener = None if self.on_progress is None else partial(self.on_progress, step)
+        wait = ExecutorWait(self.connection, operation, self.work.spec.plan.options.resource_timeout, listener)
+        async with wait.bounded():
+            if listener is None or not step.inlined or self.work.spec.reads.parallelism > 1:  # shown by subtask
+                return await execute_operation(self.connection, operation, on_progress=wait)
+            session = (self.connection, operation.session_id)
+            bound = partial(self.work.bind_step, number, piece, f"{operation.operation_id.replace('-', '')}x")
+            async with ProgressByVertex(*session, step, bound, wait).explained() as by_vertex:
+                return await execute_operation(self.connection, operation, on_progress=by_vertex)
 
     async def _check_sources(self, when: str) -> None:
         self.operations += await check_unchanged(self.connection, self.work.spec, self.work.attempt, when)

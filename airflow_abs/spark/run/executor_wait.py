@@ -1,0 +1,88 @@
+"""No operation waits without end on a cluster that has no executor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from airflow_abs.core.wording import format_count
+from airflow_abs.spark.connect.capacity import read_executor_cores
+from airflow_abs.spark.connect.connection import Connection
+from airflow_abs.spark.connect.execute import Progress
+from airflow_abs.spark.connect.operations import Operation, interrupt_operation
+from airflow_abs.spark.errors import OperationCancelledError, ResourcesError, SparkOperationError
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 30.0
+_LEAST_PAUSE = 0.1
+
+
+@dataclass(slots=True)
+class ExecutorWait:
+    """Listens to the progress of an operation: since when has Spark run none of the tasks that it has for it?
+
+    Args:
+        seconds: how long they may wait for a first executor; negative: without end.
+        listener: hears the same progress.
+    """
+
+    connection: Connection
+    operation: Operation
+    seconds: float
+    listener: Callable[[Progress], None] | None = None
+    _waits_since: float | None = None
+    _tasks: int = 0
+    _refusal: str = ""
+
+    def __call__(self, progress: Progress) -> None:
+        self._tasks = progress.tasks_total - progress.tasks_done
+        if progress.tasks_running or self._tasks <= 0:
+            self._waits_since = None
+        elif self._waits_since is None:
+            self._waits_since = time.monotonic()
+        if self.listener is not None:
+            self.listener(progress)
+
+    @asynccontextmanager
+    async def bounded(self) -> AsyncIterator[None]:
+        """Look at the cluster while the block awaits the operation.
+
+        Raises:
+            ResourcesError: there was no executor for `seconds`; the operation is interrupted.
+        """
+        looking = asyncio.create_task(self._look())
+        try:
+            yield
+        except OperationCancelledError as error:
+            if self._refusal:
+                raise ResourcesError(self._refusal) from error
+            raise
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+
+    async def _look(self) -> None:
+        """A cluster that is only busy may take as long as it likes."""
+        pause = max(_LEAST_PAUSE, min(_LOOK_SECONDS, self.seconds)) if self.seconds >= 0 else _LOOK_SECONDS
+        while not self._refusal:
+            await asyncio.sleep(pause)
+            if self._waits_since is None or (waited := time.monotonic() - self._waits_since) < pause:
+                continue
+            with suppress(SparkOperationError):  # whoever awaits the operation gets to know what the server has
+                if await read_executor_cores(self.connection, self.operation.session_id) != 0:
+                    continue
+                found = f"{format_count(self._tasks, 'Spark task')} to run, and the cluster has no executor"
+                log.warning("waiting for resources: %s; %.0f s so far", found, waited)
+                if 0 <= self.seconds <= waited:
+                    self._refusal = (
+                        f"no executor within {waited:.0f} s: {found}; give the Spark server at "
+                        f"{self.connection.endpoint.address} executors (its cluster manager says why there is none), "
+                        "or raise resource_timeout"
+                    )
+                    await interrupt_operation(self.connection, self.operation.session_id, self.operation.operation_id)
