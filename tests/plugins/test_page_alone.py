@@ -209,6 +209,19 @@ def test_a_running_subtask_shows_how_far_its_log_says_it_is(browser: Any, reader
         assert shown == "0 38 %"  # subtask 0, three of eight
 
 
+def test_a_subtask_that_waits_for_an_executor_says_so(browser: Any, reader: RunReader, tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.run("orders")
+    run.decide("customers")
+    told = read(reader, run, tmp_path, instances(run, {("customers", 0): ("deferred", 1)}), "running")
+    log = "waiting for resources: 8 Spark tasks to run, and the cluster has no executor; 30 s so far"
+    with Served(told, [], log=log) as address:
+        browser.get(address)
+        shown = wait_for(browser, "document.querySelector('[data-region=customers] .problem')?.textContent")
+        assert shown == f"1 subtask {log}"
+        browser.get("about:blank")  # or it would ask a server that has ended
+
+
 def test_vertices_of_one_operation_fill_up_as_its_log_tells(
     browser: Any, reader: RunReader, tmp_path: Path, screenshots: Path
 ) -> None:

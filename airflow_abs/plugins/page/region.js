@@ -2,7 +2,8 @@
 // One region as a card: what was decided and why, its strip, and the subtask that is chosen.
 
 function drawRegion(job, region, memory) {
-  const subtasks = subtasksOf(region).map((each) => ({ ...each, progress: memory.progress.get(`${region.id}/${each.index}`)?.share }));
+  const followed = (index) => memory.progress.get(`${region.id}/${index}`);
+  const subtasks = subtasksOf(region).map((each) => ({ ...each, progress: followed(each.index)?.share, waits: followed(each.index)?.waits }));
   const counts = shares(subtasks);
   const card = h("article", { class: `card ${region.parallelism === null ? "open" : ""}`, id: `region-${region.id}`, "data-region": region.name, tabindex: -1, "aria-labelledby": `title-${region.id}` });
   const title = region.vertices.flatMap((vertex, position) => [position ? h("span", { class: "arrow" }, " → ") : null, vertex]);
@@ -11,6 +12,8 @@ function drawRegion(job, region, memory) {
   card.append(h("p", { class: "reason" }, region.reason ? arrow(region.reason) : "Not decided yet: the number of subtasks depends on the bytes that the upstream steps write."));
   card.append(chips(job, region, subtasks), drawHotKey(region) ?? "", facts(region, subtasks));
   for (const problem of region.problems) card.append(h("p", { class: "problem", role: "alert" }, `Cannot be read: ${problem}`));
+  const waiting = subtasks.filter((each) => each.state === "running" && each.waits);
+  if (waiting.length) card.append(h("p", { class: "problem", role: "status" }, `${count(waiting.length, "subtask")} waiting for resources: ${waiting[0].waits}`));
   const detail = h("div", { class: "detail", "aria-live": "polite" });
   const failed = subtasks.findIndex((each) => each.state === "failed");
   const chosen = memory.chosen.get(region.id) ?? { index: null };

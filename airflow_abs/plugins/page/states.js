@@ -41,10 +41,12 @@ function describeShares(counts) {
 // in every progress line. A step that another one follows is done.
 async function readProgress(task, index, attempt) {
   const vertices = {};
-  let share = null, why = null, last = null, open = [];
+  let share = null, why = null, waits = null, last = null, open = [];
   for (const { event } of await readLog(task, index, attempt)) {
+    waits = /^waiting for resources: (.*)/.exec(event ?? "")?.[1] ?? waits;
     const found = /(\S+)\.[^.\s]+: (\d+) of (\d+) Spark tasks[^(]*(?:\((.*)\))?/.exec(event ?? "");
     if (!found || !Number(found[3])) continue;
+    waits = null;
     const [line, vertex, done, total, told] = found, step = line.slice(0, line.indexOf(": "));
     if (last !== null && step !== last) for (const name of open) vertices[name] = 1;
     share = Number(done) / Number(total);
@@ -53,7 +55,7 @@ async function readProgress(task, index, attempt) {
     for (const [name, part] of parts) vertices[name] = part;
     [last, open] = [step, parts.map(([name]) => name)];
   }
-  return share === null ? null : { share, vertices, why };
+  return share === null && waits === null ? null : { share, vertices, why, waits };
 }
 // Why it failed: the last error that its log tells, in the words of whatever raised it.
 async function readReason(task, index, attempt) {
