@@ -45,7 +45,7 @@ from airflow_abs.spark.compile.joined import join_vertices
 from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
-from airflow_abs.spark.connect.capacity import RANGE_ROWS, executor_cores, splits_of_range
+from airflow_abs.spark.connect.capacity import AS_WITHOUT_EXECUTORS, RANGE_ROWS, executor_cores, splits_of_range
 from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
 from airflow_abs.spark.errors import ResourcesError
 from airflow_abs.spark.inference.infer import infer_edges
@@ -384,9 +384,9 @@ def _bounded_wait(session: Any, timeout: float) -> Iterator[None]:
         if not refused.is_set():
             raise
         raise ResourcesError(
-            f"no executor within {time.monotonic() - started:.0f} s: plan wants one Spark task, which writes to the "
-            "exchange; give the Spark server executors (its cluster manager says why there is none), or raise "
-            "resource_timeout"
+            f"Spark ran nothing for {time.monotonic() - started:.0f} s: plan wants one Spark task, which writes to the "
+            f"exchange, and {AS_WITHOUT_EXECUTORS}; give the server executors (its cluster manager says why there is "
+            "none), or raise resource_timeout"
         ) from error
     finally:
         over.set()

@@ -214,7 +214,7 @@ def test_a_subtask_that_waits_for_an_executor_says_so(browser: Any, reader: RunR
     run.run("orders")
     run.decide("customers")
     told = read(reader, run, tmp_path, instances(run, {("customers", 0): ("deferred", 1)}), "running")
-    log = "waiting for resources: 8 Spark tasks to run, and the cluster has no executor; 30 s so far"
+    log = "waiting for resources: 8 Spark tasks to run, and the cluster has at most 2 cores; 30 s so far"
     with Served(told, [], log=log) as address:
         browser.get(address)
         shown = wait_for(browser, "document.querySelector('[data-region=customers] .problem')?.textContent")

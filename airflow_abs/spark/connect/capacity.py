@@ -12,6 +12,7 @@ from airflow_abs.spark.errors import ResourcesError
 _RANGE_SPLITS = re.compile(r"\bsplits=(\d+)")
 RANGE_ROWS = 1 << 20
 _LEAST_PARALLELISM = 2
+AS_WITHOUT_EXECUTORS = f"the cluster has at most {_LEAST_PARALLELISM} cores, as Spark says of one without executors"
 
 
 def splits_of_range(explained: str) -> int | None:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from airflow_abs.core.wording import format_count
-from airflow_abs.spark.connect.capacity import read_executor_cores
+from airflow_abs.spark.connect.capacity import AS_WITHOUT_EXECUTORS, read_executor_cores
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress
 from airflow_abs.spark.connect.operations import Operation, interrupt_operation
@@ -70,18 +70,18 @@ class ExecutorWait:
     async def _look(self) -> None:
         """A cluster that is only busy may take as long as it likes."""
         pause = max(_LEAST_PAUSE, min(_LOOK_SECONDS, self.seconds)) if self.seconds >= 0 else _LOOK_SECONDS
-        while not self._refusal:
+        while True:
             await asyncio.sleep(pause)
             if self._waits_since is None or (waited := time.monotonic() - self._waits_since) < pause:
                 continue
             with suppress(SparkOperationError):  # whoever awaits the operation gets to know what the server has
                 if await read_executor_cores(self.connection, self.operation.session_id) != 0:
                     continue
-                found = f"{format_count(self._tasks, 'Spark task')} to run, and the cluster has no executor"
+                found = f"{format_count(self._tasks, 'Spark task')} to run, and {AS_WITHOUT_EXECUTORS}"
                 log.warning("waiting for resources: %s; %.0f s so far", found, waited)
                 if 0 <= self.seconds <= waited:
                     self._refusal = (
-                        f"no executor within {waited:.0f} s: {found}; give the Spark server at "
+                        f"Spark ran nothing for {waited:.0f} s: {found}; give the server at "
                         f"{self.connection.endpoint.address} executors (its cluster manager says why there is none), "
                         "or raise resource_timeout"
                     )

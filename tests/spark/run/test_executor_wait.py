@@ -91,9 +91,9 @@ def test_an_operation_ends_without_an_executor(
     with caplog.at_level(logging.WARNING), pytest.raises(ResourcesError) as refused:
         asyncio.run(write(endpoint, tmp_path / "out", SECONDS))
     said = str(refused.value)
-    assert said.startswith("no executor within ")
-    assert "Spark task" in said
-    assert f"give the Spark server at {endpoint.address} executors" in said
+    assert said.startswith("Spark ran nothing for ")
+    assert "2 Spark tasks to run, and the cluster has at most 2 cores, as Spark says of one without executors" in said
+    assert f"give the server at {endpoint.address} executors" in said
     assert any(line.startswith("waiting for resources: ") for line in caplog.messages)
 
 
@@ -101,7 +101,7 @@ def test_an_operation_ends_without_an_executor(
 def test_plan_ends_without_an_executor(endpoint: ConnectEndpoint, tmp_path: Path) -> None:
     with (
         open_session(endpoint) as session,
-        pytest.raises(ResourcesError, match=r"no executor within .* s: plan wants one Spark task"),
+        pytest.raises(ResourcesError, match=r"Spark ran nothing for .* s: plan wants one Spark task"),
     ):
         check_shared(session, JobFolder(tmp_path, "dag", "run", "job"), SECONDS)
 
