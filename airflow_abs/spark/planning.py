@@ -241,16 +241,17 @@ def _plan_by_alike_days(
 ) -> tuple[DaysGraph, list[_Templated]]:
     """The day by its history, less that of days on which regions wrote other columns.
 
-    Which columns are written is known only when the day is planned, so a day after such a change is planned twice.
+    Which columns are written is known only when the day is planned, so the day after such a change is planned twice.
     """
-    today, regions = plan_day(history)
+    usual = history.as_last_written()
+    today, regions = plan_day(usual)
     columns = {declared_regions(today.into, region.name): region.digest_columns() for region, _ in regions}
-    if changed := history.find_changed(columns):
+    if changed := usual.find_changed(columns):
         log.info(
-            "%s write other columns than on earlier days, whose bytes and seconds say nothing of today: planned anew",
+            "%s write other columns than on the last day, whose bytes and seconds say nothing of today: planned anew",
             ", ".join(changed),
         )
-        return plan_day(replace(history, columns=columns))
+        return plan_day(replace(usual, columns={**usual.columns, **columns}))
     return today, regions
 
 

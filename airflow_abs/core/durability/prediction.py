@@ -105,10 +105,15 @@ class JobHistory:
         alike = [each for each in found if each.columns in ("", self.columns.get(regions, each.columns))]
         return [each for each in alike if each.is_whole and each.bytes_in and each.seconds]
 
+    def as_last_written(self) -> JobHistory:
+        """The same, for a day on which each region writes what it wrote last."""
+        return replace(
+            self, columns={each.regions: each.columns for run in self.runs for each in run.regions if each.columns}
+        )
+
     def find_changed(self, columns: Mapping[tuple[str, ...], str]) -> list[str]:
-        """Names of the regions of which some days say nothing if they write these columns today."""
-        known = replace(self, columns=columns)
-        return [regions[-1] for regions in columns if len(known.runs_of(regions)) < len(self.runs_of(regions))]
+        """Names of the regions that write other columns than `self.columns` says."""
+        return [regions[-1] for regions, found in columns.items() if self.columns.get(regions, found) != found]
 
     def partial_shares(self) -> dict[str, float]:
         """Partial aggregates per input row, by vertex: the latest value in the last `_RUNS_OF_SHARES` runs.
