@@ -225,6 +225,7 @@ def browser(chromium: Any) -> Iterator[Any]:
         chromium.close()
     chromium.switch_to.window(own)
     chromium.set_window_size(1280, 1000)
+    chromium.get_log("browser")  # what the closed pages said last, such as that the server of their test has ended
     yield chromium
     told = [entry["message"] for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"]
     chromium.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "cookies,local_storage"})

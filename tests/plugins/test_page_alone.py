@@ -219,7 +219,7 @@ def test_a_subtask_that_waits_for_an_executor_says_so(browser: Any, reader: RunR
         browser.get(address)
         shown = wait_for(browser, "document.querySelector('[data-region=customers] .problem')?.textContent")
         assert shown == f"1 subtask {log}"
-        browser.get("about:blank")  # or it would ask a server that has ended
+        browser.get("about:blank")  # its page asks no server that has ended
 
 
 def test_vertices_of_one_operation_fill_up_as_its_log_tells(
