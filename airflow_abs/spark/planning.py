@@ -45,7 +45,13 @@ from airflow_abs.spark.compile.joined import join_vertices
 from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
-from airflow_abs.spark.connect.capacity import AS_WITHOUT_EXECUTORS, RANGE_ROWS, executor_cores, splits_of_range
+from airflow_abs.spark.connect.capacity import (
+    AS_WITHOUT_EXECUTORS,
+    RANGE_ROWS,
+    executor_cores,
+    seconds_between_looks,
+    splits_of_range,
+)
 from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
 from airflow_abs.spark.errors import ResourcesError
 from airflow_abs.spark.inference.infer import infer_edges
@@ -345,8 +351,6 @@ def _meanwhile(check: Callable[[], None]) -> Iterator[None]:
             checked.result()
 
 
-_TELL_AFTER = 30.0
-_LEAST_PAUSE = 0.1
 _PROBE = "airflow_abs-probe"
 
 
@@ -363,7 +367,7 @@ def _bounded_wait(session: Any, timeout: float) -> Iterator[None]:
     over, started, refused = Event(), time.monotonic(), Event()
 
     def look() -> None:
-        while not over.wait(max(_LEAST_PAUSE, min(_TELL_AFTER, timeout)) if timeout >= 0 else _TELL_AFTER):
+        while not over.wait(seconds_between_looks(timeout)):
             waited = time.monotonic() - started
             log.warning(
                 "waiting for resources: in %.0f s Spark has not run the one small task that writes to the exchange; "

@@ -51,7 +51,7 @@ def test_an_exchange_that_spark_cannot_write_is_named(session: Any) -> None:
 def test_a_cluster_that_runs_nothing_is_told_of_while_plan_waits(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "_TELL_AFTER", 0.01)
+    monkeypatch.setattr(planning, "seconds_between_looks", lambda timeout: 0.01)
     told = threading.Event()
 
     class Listening(logging.Handler):

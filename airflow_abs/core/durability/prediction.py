@@ -92,8 +92,8 @@ _RUNS_OF_SHARES = 30
 @dataclass(frozen=True, slots=True)
 class JobHistory:
     """The job's earlier runs, oldest first. `today` is the logical date from which they are looked back at (ISO form;
-    "" if unknown). `columns` are the digests of what regions write today, by the declared regions in each: a day on
-    which one wrote other columns says nothing of what it takes. A region that is not there, any day is like today."""
+    "" if unknown). `columns` are digests of what regions write today, by the declared regions in each: runs in which a
+    region wrote other columns do not count for it. For a region that is not in it, every run counts."""
 
     runs: tuple[RunHistory, ...] = ()
     today: str = ""

@@ -37,7 +37,7 @@ from airflow_abs.exchange.publish.record import (
 )
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors
 from airflow_abs.exchange.storage.deletion import delete_files
-from airflow_abs.exchange.storage.listings import etag_of, stands_for_folder
+from airflow_abs.exchange.storage.listings import etag_of, find_infos
 from airflow_abs.exchange.storage.locations import Location, locate, modified_seconds
 
 _THREADS = 8
@@ -171,13 +171,7 @@ class StoreCommit:
             yield Garbage(RECORD_NAME, "", self._now())
 
     def _list(self) -> _Listing:
-        self._target.forget_listings()
-        found = self._target.fs.find(self._target.path, detail=True)
-        return {
-            self._target.at(path).relative_to(self._target): info
-            for path, info in found.items()
-            if not stands_for_folder(path)
-        }
+        return find_infos(self._target)
 
     def _write_success(self) -> None:
         self._target.fs.pipe_file((self._target / SUCCESS_NAME).path, b"")

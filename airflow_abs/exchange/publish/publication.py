@@ -35,7 +35,7 @@ from airflow_abs.exchange.publish.record import (
 )
 from airflow_abs.exchange.storage.client_errors import raise_unlisted, raise_unread, storage_errors
 from airflow_abs.exchange.storage.foreign_logs import find_log, names_in
-from airflow_abs.exchange.storage.listings import stands_for_folder
+from airflow_abs.exchange.storage.listings import find_infos
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import read_json
 
@@ -124,14 +124,8 @@ def check_overwritten(target: ExchangePath) -> None:
         ExchangeUnreachableError: it cannot be listed.
     """
     location = locate(target)
-    location.forget_listings()
     try:
-        found = [
-            location.at(path).relative_to(location)
-            for path in location.fs.find(location.path)
-            if not stands_for_folder(path)
-        ]
-        names = [name for name in found if name != "."]  # a file in the place of the folder
+        names = [name for name in find_infos(location) if name != "."]  # a file in the place of the folder
         # after the listing: it names what was put until then
         under_way = frozenset[str]() if location.is_local else CommitLog(location).read().unpublished
     except storage_errors() as error:

@@ -38,6 +38,13 @@ def key_of(location: Location) -> str:
     return location.path.lstrip("/")
 
 
+def find_infos(folder: Location) -> dict[str, dict[str, Any]]:
+    """The files in a folder and in all below it, by relative path, as their file system describes them."""
+    folder.forget_listings()
+    found = folder.fs.find(folder.path, detail=True)
+    return {folder.at(path).relative_to(folder): info for path, info in found.items() if not stands_for_folder(path)}
+
+
 def stands_for_folder(path: str) -> bool:
     """Whether a listed path is no file: Hadoop and the stores' consoles make an empty object with a slash at its end
     for a folder without files, and leave it when there are some."""

@@ -12,6 +12,8 @@ from airflow_abs.spark.errors import ResourcesError
 _RANGE_SPLITS = re.compile(r"\bsplits=(\d+)")
 RANGE_ROWS = 1 << 20
 _LEAST_PARALLELISM = 2
+_LOOK_SECONDS = 30.0
+_LEAST_PAUSE = 0.1
 AS_WITHOUT_EXECUTORS = f"the cluster has at most {_LEAST_PARALLELISM} cores, as Spark says of one without executors"
 
 
@@ -22,6 +24,11 @@ def splits_of_range(explained: str) -> int | None:
     """
     found = _RANGE_SPLITS.search(explained)
     return int(found[1]) if found else None
+
+
+def seconds_between_looks(timeout: float) -> float:
+    """How often a cluster is looked at, for a wait of `timeout` seconds (negative: without end) for its executors."""
+    return _LOOK_SECONDS if timeout < 0 else max(_LEAST_PAUSE, min(_LOOK_SECONDS, timeout))
 
 
 def executor_cores(capacity: int | None, master: str | None, fixed: str | None) -> int | None:

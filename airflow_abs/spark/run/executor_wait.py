@@ -10,16 +10,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from airflow_abs.core.wording import format_count
-from airflow_abs.spark.connect.capacity import AS_WITHOUT_EXECUTORS, read_executor_cores
+from airflow_abs.spark.connect.capacity import AS_WITHOUT_EXECUTORS, read_executor_cores, seconds_between_looks
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress
 from airflow_abs.spark.connect.operations import Operation, interrupt_operation
 from airflow_abs.spark.errors import OperationCancelledError, ResourcesError, SparkOperationError
 
 log = logging.getLogger(__name__)
-
-_LOOK_SECONDS = 30.0
-_LEAST_PAUSE = 0.1
 
 
 @dataclass(slots=True)
@@ -42,7 +39,7 @@ class ExecutorWait:
     def __call__(self, progress: Progress) -> None:
         self._tasks = progress.tasks_total - progress.tasks_done
         if progress.tasks_running or self._tasks <= 0:
-            self._waits_since = None
+            self._waits_since, self._refusal = None, ""
         elif self._waits_since is None:
             self._waits_since = time.monotonic()
         if self.listener is not None:
@@ -69,7 +66,7 @@ class ExecutorWait:
 
     async def _look(self) -> None:
         """A cluster that is only busy may take as long as it likes."""
-        pause = max(_LEAST_PAUSE, min(_LOOK_SECONDS, self.seconds)) if self.seconds >= 0 else _LOOK_SECONDS
+        pause = seconds_between_looks(self.seconds)
         while True:
             await asyncio.sleep(pause)
             if self._waits_since is None or (waited := time.monotonic() - self._waits_since) < pause:

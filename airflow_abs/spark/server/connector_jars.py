@@ -31,7 +31,7 @@ SETTINGS = {
         ),
         "spark.hadoop.fs.s3a.committer.name": "magic",
         "spark.hadoop.fs.s3a.committer.magic.track.commits.in.memory.enabled": "true",
-        # Paths of an attempt are new: nothing of another kind is there to be looked for.
+        # The paths of an attempt are new, so nothing has to be checked before a file or a folder is made.
         "spark.hadoop.fs.s3a.performance.flags": "create,mkdir,delete",
     },
     "kafka": {},
