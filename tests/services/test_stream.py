@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 from airflow_abs.demo.services import AirflowServices
+from airflow_abs.exchange.streaming.life_record import read_life
 from airflow_abs.spark.server.embedded import embedded_status
 from tests.spark_events import QUERY_ENDED as ENDED
 from tests.spark_events import QUERY_STARTED as STARTED
@@ -111,3 +112,17 @@ def test_a_stream_that_is_scheduled_reads_what_is_there_and_ends(airflow: Airflo
         assert len(published(folder / "mart" / "stream_now")) == 10 * files
     everything = duckdb.sql(f"SELECT number FROM '{folder}/data/stream/*.parquet' ORDER BY 1").fetchall()
     assert published(folder / "mart" / "stream_now") == [row[0] for row in everything]
+
+
+def test_a_stream_of_a_bounded_source_runs_as_a_batch_and_says_so(airflow: AirflowServices, folder: Path) -> None:
+    airflow.api.wait_for_dag("stream_bounded", SECONDS)
+    deliver(folder, 20)
+    run_id = airflow.api.trigger_run("stream_bounded", datetime(2026, 6, 1, tzinfo=UTC))
+    wait_for_task(airflow.api, "stream_bounded", run_id, "all", {"success"}, SECONDS)
+    everything = duckdb.sql(f"SELECT number FROM '{folder}/data/stream/*.parquet' ORDER BY 1").fetchall()
+    assert published(folder / "mart" / "stream_bounded") == [row[0] for row in everything]
+    told = airflow.api.task_log("stream_bounded", run_id, "all")
+    assert "it runs as a batch, which ends: its source is bounded (bounded=True)" in told
+    life = read_life(folder / "mart" / "checkpoints" / "stream_bounded")
+    assert life is not None
+    assert life.bound == "bounded=True"

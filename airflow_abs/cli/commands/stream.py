@@ -142,6 +142,8 @@ def _head(holder: Holder, life: StreamLife, now: float) -> list[Block]:
     elif holder.until:
         lines.append(f"  without a supervisor since {_clock(holder.until)} UTC; its query may still be running")
     lines.append(f"  {format_count(life.restarts, 'restart')}, {format_count(life.rescales, 'rescale')}")
+    if life.bound:
+        lines.append(f"  runs as a batch, which ends: its source is bounded ({life.bound})")
     if life.alarm:
         lines.append(f"  ALARM: {life.alarm}")
     return lines

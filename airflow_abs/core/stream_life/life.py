@@ -90,6 +90,7 @@ class StreamLife:
         query: name of its query in Spark.
         restarts, rescales: since the checkpoint is there, also those that `changes` no longer has.
         alarm: what is wrong with its lag; "" if nothing is.
+        bound: what says that its source is bounded, so that it runs as a batch; "" if it is not.
     """
 
     owner: str = ""
@@ -100,6 +101,7 @@ class StreamLife:
     restarts: int = 0
     rescales: int = 0
     alarm: str = ""
+    bound: str = ""
 
     @property
     def state(self) -> str:

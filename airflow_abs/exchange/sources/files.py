@@ -57,6 +57,8 @@ class Files:
         prune: source columns and the vertex columns whose values they must have, such as ``{"day":
             dates.column("d")}``. Rows without such a value are not read, nor are partition folders without such rows;
             for sources.
+        bounded: True if no more files come; for sources of streams, which then run as a batch: they read what is there
+            and end.
 
     Raises:
         ValueError: an unknown format, mode, missing or rewritten, an empty path or one that names no place; columns
@@ -77,6 +79,7 @@ class Files:
     rewritten: Rewritten = "error"
     replace_foreign: bool = False
     prune: Mapping[str, VertexColumn] = field(default_factory=dict)
+    bounded: bool = False
 
     def __post_init__(self) -> None:
         if not self.path:
@@ -136,6 +139,11 @@ class Files:
         return uri.rstrip("/") if folder.strip("/") else None
 
     @property
+    def bound(self) -> str:
+        """What says that it is bounded; "" if it is not."""
+        return "bounded=True" if self.bounded else ""
+
+    @property
     def is_recursive(self) -> bool:
         """Spark's ``recursiveFileLookup``: files of all subfolders, and no partition columns."""
         return self._option("recursiveFileLookup") == "true"
@@ -169,6 +177,7 @@ class Files:
             "rewritten": self.rewritten,
             "replace_foreign": self.replace_foreign,
             "prune": {column: asdict(values) for column, values in self.prune.items()},
+            "bounded": self.bounded,
         }
 
     @classmethod

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+_ENDING = "endingOffsets"
+_OTHER_ENDS = ("endingTimestamp", "endingOffsetsByTimestamp")
 _SERVERS, _TOPICS = "kafka.bootstrap.servers", "subscribe"
 
 
@@ -19,10 +21,11 @@ class Kafka:
         servers: Kafka's bootstrap servers, comma-separated `host:port`; templated.
         topics: their names; templated.
         options: further ones of Spark's source, such as ``{"startingOffsets": "earliest"}``. They are stored beside the
-            checkpoint: leave secrets to the Spark server's settings.
+            checkpoint: leave secrets to the Spark server's settings. ``{"endingOffsets": "latest"}`` makes the source
+            bounded: the stream runs as a batch, which reads what is there when it starts and ends.
 
     Raises:
-        ValueError: no server or topic, or an option that says either again.
+        ValueError: no server or topic, an option that says either again, or an end that Spark's stream cannot keep.
     """
 
     servers: str
@@ -38,13 +41,28 @@ class Kafka:
         again = sorted({_SERVERS, _TOPICS, "subscribePattern", "assign"} & self.options.keys())
         if again:
             raise ValueError(f"Kafka: the option {again[0]} says what servers= and topics= say; drop it")
+        for name, value in self.options.items():
+            is_latest = name.lower() == _ENDING.lower() and value == "latest"
+            if not is_latest and name.lower() in {each.lower() for each in (_ENDING, *_OTHER_ENDS)}:
+                raise ValueError(
+                    f"Kafka: the option {name} is {value!r}; Spark's stream ends at no given offset or time, only at "
+                    f"what is there when it starts: expected {_ENDING}='latest'. Filter by offset or timestamp in the "
+                    "transform"
+                )
         object.__setattr__(self, "topics", tuple(topics))
         object.__setattr__(self, "options", dict(self.options))
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """All of them, as Spark takes them."""
-        return {**self.options, _SERVERS: self.servers, _TOPICS: ",".join(self.topics)}
+        """All of them, as Spark's stream takes them: its end is its trigger's."""
+        options = {name: value for name, value in self.options.items() if name.lower() != _ENDING.lower()}
+        return {**options, _SERVERS: self.servers, _TOPICS: ",".join(self.topics)}
+
+    @property
+    def bound(self) -> str:
+        """What says that it is bounded; "" if it is not."""
+        ends = any(name.lower() == _ENDING.lower() for name in self.options)
+        return f"{_ENDING}='latest'" if ends else ""
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "kafka", "servers": self.servers, "topics": list(self.topics), "options": dict(self.options)}

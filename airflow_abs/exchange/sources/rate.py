@@ -27,5 +27,10 @@ class Rate:
         ):
             raise ValueError(f"Rate: rows_per_second is {self.rows_per_second!r}; expected a number of at least 1")
 
+    @property
+    def bound(self) -> str:
+        """It never ends."""
+        return ""
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": "rate", "rows_per_second": self.rows_per_second}

@@ -35,6 +35,7 @@ class StreamTask:
         owner: names the task instance.
         conf: settings of its Spark session.
         ends: whether it ends once it has read what is there.
+        bound: what says that its source is bounded; "" if it is not.
         restart: name and fields of the restart strategy.
         desired_slots, sufficient_slots: with so many it starts at once (None: it takes all), or once they are stable.
         resource_timeout, resource_stabilization: how long it waits for them; seconds.
@@ -60,6 +61,7 @@ class StreamTask:
     task_id: str = ""
     sink: str = ""
     run_id: str = ""
+    bound: str = ""
 
     async def run(self, server: StreamServer) -> Ended:
         """Until it has ended; cancelling leaves the query running."""
@@ -101,7 +103,7 @@ class StreamTask:
             metrics.emit(event, life)
             spans.emit(event, life)
 
-        return StreamWatch(open_path(self.checkpoint), self.owner, self.name, emit)
+        return StreamWatch(open_path(self.checkpoint), self.owner, self.name, emit, bound=self.bound)
 
     def _lease(self) -> CheckpointLease:
         from airflow_abs.exchange.streaming.lease import CheckpointLease, Holder

@@ -45,7 +45,8 @@ class AdaptiveSparkStream(BaseOperator):
         sink: the folder to which files are added: `Files(..., mode="append")`.
         checkpoint: folder of this stream alone, which Airflow and Spark both reach: what was read, and its state.
         transform_kwargs: JSON values for the transform's further parameters; templated.
-        available_now: True to read what is there and end: a stream that is scheduled.
+        available_now: True to read what is there and end: a stream that is scheduled. A bounded source (``Files(...,
+            bounded=True)``, ``Kafka(..., options={"endingOffsets": "latest"})``) is read so in any case.
         interval: between two batches, such as ``"10 seconds"``; left out, one follows the other.
         restart_strategy: when a failed query starts again. Three failures in a row of the same rows in the same way end
             it always; a source that does not answer is no such failure.
@@ -91,10 +92,11 @@ class AdaptiveSparkStream(BaseOperator):
                 f"stream {self.task_id!r}: sufficient_slots is {sufficient_slots} and slots is {slots}; expected 1 <= "
                 "sufficient_slots <= slots"
             )
-        if available_now and interval:
+        if (available_now or source.bound) and interval:
+            ends = "available_now=True" if available_now else f"a bounded source ({source.bound})"
             raise JobGraphError(
-                f"stream {self.task_id!r}: it has an interval, and available_now=True, which ends after the batches "
-                "that there are; drop one of them"
+                f"stream {self.task_id!r}: it has an interval, and {ends}, which ends after the batches that there "
+                "are; drop one of them"
             )
         if rescale is not None:
             _check_rescale(self.task_id, rescale, source, spark_conf or {}, slots == sufficient_slots)
@@ -103,7 +105,8 @@ class AdaptiveSparkStream(BaseOperator):
         self.checkpoint = checkpoint
         self.transform = transform
         self.transform_kwargs = dict(transform_kwargs or {})
-        self.available_now = available_now
+        self.available_now = available_now or bool(source.bound)
+        self.bound = source.bound
         self.interval = interval
         self.restart = strategy_to_json(check_strategy(restart_strategy))
         self.slots = slots
@@ -125,6 +128,8 @@ class AdaptiveSparkStream(BaseOperator):
         except CheckpointMisfitError as error:
             raise AirflowFailException(str(error)) from error
         task = self._task(context, name, store_query(open_path(self.checkpoint), plan))
+        if self.bound:
+            self.log.info("it runs as a batch, which ends: its source is bounded (%s)", self.bound)
         self.log.info("compiled; the triggerer supervises it from here on")
         self.defer(trigger=StreamTrigger(**task.to_json()), method_name="execute_complete")
 
@@ -176,6 +181,7 @@ class AdaptiveSparkStream(BaseOperator):
             owner=f"{instance.dag_id}/{instance.run_id}/{instance.task_id}{index}",
             conf=self._conf,
             ends=self.available_now,
+            bound=self.bound,
             restart=self.restart,
             desired_slots=self.slots,
             sufficient_slots=self.sufficient_slots,

@@ -39,6 +39,7 @@ class StreamWatch:
         on_event: told what is new, with the life that it is part of; from a thread.
         seconds: between two writes, and between two looks for a request.
         now: the time in epoch seconds.
+        bound: see `StreamLife`.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class StreamWatch:
         on_event: Callable[[StreamEvent, StreamLife], None] = lambda event, life: None,
         seconds: float = SECONDS_BETWEEN_WRITES,
         now: Callable[[], float] = time.time,
+        *,
+        bound: str = "",
     ) -> None:
-        self._checkpoint, self._owner, self._query = checkpoint, owner, query
+        self._checkpoint, self._owner, self._query, self._bound = checkpoint, owner, query, bound
         self._on_event = on_event
         self._seconds = seconds
         self._now = now
@@ -118,7 +121,8 @@ class StreamWatch:
 
     def _take_in(self) -> StreamLife:
         if self._life is None:
-            life = replace(continue_life(self._checkpoint), owner=self._owner, query=self._query)
+            before = continue_life(self._checkpoint)
+            life = replace(before, owner=self._owner, query=self._query, bound=self._bound)
             self._alarm = life.lag_alarm()
         else:
             life = self._life

@@ -72,6 +72,11 @@ def stream(**options: Any) -> AdaptiveSparkStream:
             "drop one of them",
         ),
         (
+            {"source": Files("/landing", bounded=True), "interval": "10 seconds"},
+            "stream 'clicks': it has an interval, and a bounded source (bounded=True), which ends after the batches "
+            "that there are; drop one of them",
+        ),
+        (
             {"rescale": Rescale()},
             "stream 'clicks': it has rescale=, and wants as many slots as are sufficient, so there is nothing to "
             "follow; give slots= a larger number, or None for all that there are",
@@ -143,6 +148,12 @@ def test_a_rate_below_one_is_refused() -> None:
             ("k:9092", "clicks", {"subscribe": "x"}),
             "Kafka: the option subscribe says what servers= and topics= say; drop it",
         ),
+        (
+            ("k:9092", "clicks", {"endingoffsets": '{"clicks":{"0":9}}'}),
+            'Kafka: the option endingoffsets is \'{"clicks":{"0":9}}\'; Spark\'s stream ends at no given offset or '
+            "time, only at what is there when it starts: expected endingOffsets='latest'. Filter by offset or "
+            "timestamp in the transform",
+        ),
     ],
 )
 def test_topics_that_say_nothing_or_something_twice_are_refused(arguments: tuple[Any, ...], message: str) -> None:
@@ -160,6 +171,27 @@ def test_topics_travel_with_their_options() -> None:
         "subscribe": "clicks,views",
         "startingOffsets": "earliest",
     }
+
+
+@pytest.mark.parametrize(
+    ("source", "bound"),
+    [
+        (Files("/landing", bounded=True), "bounded=True"),
+        (Kafka("k:9092", "clicks", {"endingOffsets": "latest"}), "endingOffsets='latest'"),
+        (Files("/landing"), ""),
+        (Kafka("k:9092", "clicks", {"startingOffsets": "latest"}), ""),
+        (Rate(), ""),
+    ],
+)
+def test_a_stream_of_a_bounded_source_runs_as_a_batch(source: Files | Kafka | Rate, bound: str) -> None:
+    made = stream(source=source)
+    assert (made.declared("clicks 1").program.available_now, made.bound) == (bool(bound), bound)
+
+
+def test_the_end_of_a_topic_is_the_triggers_and_not_an_option() -> None:
+    source = Kafka("k:9092", "clicks", {"EndingOffsets": "latest", "startingOffsets": "earliest"})
+    assert "endingoffsets" not in {name.lower() for name in source.spark_options}
+    assert source.spark_options["startingOffsets"] == "earliest"
 
 
 def test_a_stream_survives_the_way_through_airflows_database() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +124,9 @@ def test_words_of_a_failure_are_never_parsed_as_html(browser: Any, open_stream: 
     open_stream(told)
     assert browser.execute_script("return document.querySelectorAll('img').length") == 0
     assert "<img src=x" in texts(browser, ".timeline .told")[0]
+
+
+def test_a_stream_of_a_bounded_source_says_that_it_ends(browser: Any, open_stream: Open) -> None:
+    open_stream(told_of(replace(lived(), bound="endingOffsets='latest'")))
+    (known,) = texts(browser, ".stream .under")
+    assert known.endswith("runs as a batch, which ends: its source is bounded (endingOffsets='latest')")

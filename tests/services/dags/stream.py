@@ -36,6 +36,15 @@ with DAG("stream", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="U
     )
 
 
+with DAG("stream_bounded", schedule=None, start_date=pendulum.datetime(2026, 1, 1, tz="UTC")):
+    AdaptiveSparkStream(
+        task_id="all",
+        source=Files(f"{LAKE}/stream", schema="number BIGINT", bounded=True),
+        sink=Files(f"{MART}/stream_bounded", mode="append"),
+        checkpoint=f"file://{MART}/checkpoints/stream_bounded",
+    )
+
+
 @task.adaptive_spark_stream(
     source=landing(),
     sink=Files(f"{MART}/stream_now", mode="append"),

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from airflow_abs import AdaptiveSparkStream, Files
 from airflow_abs.core.streaming.supervision import Ended
 from airflow_abs.exchange.errors import CheckpointHeldError, LeaseLostError
+from airflow_abs.spark.connect.session import open_session
+from airflow_abs.spark.stream.compile import compile_stream
 from airflow_abs.spark.stream.query import RunningQuery, find_query
 from airflow_abs.spark.stream.supervise import StreamRun
-from tests.spark.stream.streams import Place
+from tests.spark.stream.streams import SCHEMA, Place
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -73,6 +76,23 @@ def test_a_windowed_count_is_exact_across_runs(connect_server: ConnectEndpoint, 
         "WHERE id < 360 GROUP BY ALL"
     ).fetchall()
     assert place.published() == sorted(expected, key=repr)
+
+
+def test_a_bounded_source_is_read_to_its_end_and_not_beyond(connect_server: ConnectEndpoint, tmp_path: Path) -> None:
+    declared = AdaptiveSparkStream(
+        task_id="orders",
+        source=Files(str(tmp_path / "in"), schema=SCHEMA, options={"maxFilesPerTrigger": "1"}, bounded=True),
+        sink=Files(str(tmp_path / "out"), mode="append"),
+        checkpoint=str(tmp_path / "checkpoint"),
+    ).declared("orders")
+    place = Place(connect_server, tmp_path, available_now=declared.program.available_now)
+    for number in range(3):
+        place.deliver(number)
+    with open_session(connect_server) as session:
+        plan = compile_stream(session, declared.program)
+    assert run(place, plan).status == "FINISHED"
+    place.deliver(3)
+    assert sorted(row[0] for row in place.published()) == list(range(300))
 
 
 def test_repeated_rows_are_dropped_across_runs(connect_server: ConnectEndpoint, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).r
 function drawStream(run, stream, position) {
   const life = stream.life, state = life ? stateOfLife(life) : stream.state ?? "none";
   const facts = [stream.checkpoint && `checkpoint ${stream.checkpoint}`, stream.holder?.server && `Spark server ${stream.holder.server}`,
-    stream.holder?.slots && `started for ${count(stream.holder.slots, "slot")}`, life && count(life.restarts, "restart"), life && count(life.rescales, "rescale")].filter(Boolean);
+    stream.holder?.slots && `started for ${count(stream.holder.slots, "slot")}`, life && count(life.restarts, "restart"), life && count(life.rescales, "rescale"), life?.bound && `runs as a batch, which ends: its source is bounded (${life.bound})`].filter(Boolean);
   return h("section", { class: "stream", "aria-labelledby": `stream-${position}` },
     h("h2", { id: `stream-${position}` }, link(taskAddress(stream.task_id, stream.map_index), null, nameOf(stream)), h("span", { class: `badge ${state}` }, state)),
     h("p", { class: "under" }, facts.join(" · ")), ...drawProblems(stream, run.now),
