@@ -155,6 +155,10 @@ class SubtaskSpec:
             "spark.sql.shuffle.partitions": str(max(shuffle_partitions(largest), slots or 1)),
             # Spark would put partitions together up to 64 MB, and spill when it sorts that much.
             "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(SORTED_IN_MEMORY),
+            # What sorts in memory is hashed there, and a join then sorts neither side. Unlike a sort, it cannot spill.
+            "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": str(
+                0 if self.memory_failures else SORTED_IN_MEMORY
+            ),
             **EVERY_SESSION,
             "spark.scheduler.pool": derive_id(self.folder.dag_id, self.folder.run_id),
             **self.region.spark_conf,

@@ -25,7 +25,7 @@ def test_partitions_of_a_shuffle_are_of_a_size_that_sorts_in_memory(megabytes: i
 
 @pytest.mark.parametrize(
     ("parallelism", "slots", "megabytes", "expected"),
-    [(2, 2, 128, True), (1, 2, 128, False), (2, None, 128, False), (2, 2, 256, True), (2, 2, 257, False)],
+    [(2, 2, 32, True), (1, 2, 32, False), (2, None, 32, False), (2, 2, 64, True), (2, 2, 65, False)],
 )
 def test_enough_subtasks_that_are_not_too_large_run_on_one_core_each(
     parallelism: int, slots: int | None, megabytes: int, expected: bool

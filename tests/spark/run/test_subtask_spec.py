@@ -37,16 +37,28 @@ def test_a_session_has_the_settings_of_every_session_unless_the_vertex_has_its_o
         assert (EVERY_SESSION | region.spark_conf).items() <= spec.settings().items()
 
 
-def test_what_spark_puts_together_of_a_shuffle_sorts_in_memory_unless_the_vertex_says_otherwise(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "setting",
+    ["spark.sql.adaptive.advisoryPartitionSizeInBytes", "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold"],
+)
+def test_a_partition_of_a_shuffle_is_sorted_or_hashed_in_memory_unless_the_vertex_says_otherwise(
+    tmp_path: Path, setting: str
+) -> None:
     run = revenue_run(tmp_path)
     run.decide("orders")
-    advisory = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
     planned = run.plan.region("orders")
     told = [
-        SubtaskSpec(run.folder, run.plan, region, run.slice_of("orders", 0)).settings()[advisory]
-        for region in (planned, replace(planned, spark_conf={advisory: "64MB"}))
+        SubtaskSpec(run.folder, run.plan, region, run.slice_of("orders", 0)).settings()[setting]
+        for region in (planned, replace(planned, spark_conf={setting: "64MB"}))
     ]
     assert told == [str(32 * 1024 * 1024), "64MB"]
+
+
+def test_no_join_is_hashed_after_memory_ran_out(tmp_path: Path) -> None:
+    run = revenue_run(tmp_path)
+    run.decide("orders")
+    spec = SubtaskSpec(run.folder, run.plan, run.plan.region("orders"), run.slice_of("orders", 0), memory_failures=1)
+    assert spec.settings()["spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold"] == "0"
 
 
 @pytest.mark.parametrize(("readers", "megabytes"), [(None, 32), (7, 32), (6, 128)])
