@@ -1,6 +1,7 @@
 """`make test-faults`: a real Airflow and a real Spark run a pipeline while seeded faults hit them; then the report.
 
-The pipeline appends to an Iceberg, a Delta and a PostgreSQL table as well, and so do others at all times.
+The pipeline appends to an Iceberg, a Delta and a PostgreSQL table and one of Spark's catalog as well, and so do others
+at all times.
 
 python -m tests.faults.suite --seed 1 --faults 100 --json build/faults.json
 """
@@ -117,6 +118,8 @@ def faulty_airflow(folder: Path, *, executors: int = 0, tables: Tables | None = 
         # Vectored reads happen in threads that Spark's input metrics do not see.
         "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
     }
+    if tables:
+        conf |= tables.spark_conf
     if executors:
         conf["spark.master"] = f"local-cluster[{executors},1,1024]"
     spark = {"conn_type": "spark_connect", "extra": {"idle_seconds": 300, "ui": True, "conf": conf}}

@@ -19,6 +19,7 @@ from airflow_abs import (
     IcebergTable,
     JobOptions,
     PostgresTable,
+    Table,
     VertexOptions,
 )
 from airflow_abs.restart_strategy import ExponentialDelayRestart
@@ -33,6 +34,7 @@ TABLES = {
     "iceberg": IcebergTable("lake.db.totals"),
     "delta": DeltaTable(f"{PLACE}/delta"),
     "postgres": PostgresTable("warehouse", "public.totals"),
+    "catalog": Table("db.totals"),
 }
 
 
