@@ -18,6 +18,9 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.folders import Folder, folders_of
 
+_PUBLISHED = "part-00000-0.parquet"
+"""Such files are published."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeclaredJob:
@@ -174,8 +177,10 @@ def _check_folders(sink: _Used, source: _Used, folders: Iterable[Folder]) -> Non
         return
     reads_a_part = bool(getattr(source.declared, "prune", None))
     for folder, read in product(sink.folders(), folders):
-        # of partitions below it only those that the run writes are replaced
-        if (sink.replaces_all and folder.contains(read)) or (read.contains(folder) and not reads_a_part):
+        # of partitions below it only those that the run writes are replaced: `commit` compares them with what was read
+        has_no_partitions = not sink.declared.partition_by
+        lands_in_read = read.contains(folder) or (has_no_partitions and read.holds_files(folder, _PUBLISHED))
+        if (sink.replaces_all and folder.contains(read)) or (lands_in_read and not reads_a_part):
             raise JobGraphError(
                 f"the sink of vertex {sink} is, contains or lies inside what vertex {source} reads: the run would "
                 "delete its input, or read what it published itself when it is repeated. Publish to a folder beside "

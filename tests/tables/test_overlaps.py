@@ -123,6 +123,9 @@ def test_a_sink_that_replaces_the_folder_of_a_source_is_refused(source: Any) -> 
     [
         (Files("/mart/t", mode="append"), Files("/mart/t")),
         (Files("/mart/t", mode="append"), Files("/mart/t", incremental=True)),
+        (Files("/mart/t", mode="append"), Files("/mart/t/*.parquet")),
+        (Files("/mart/t", mode="append"), Files("/mart/*/part-*")),
+        (Files("/mart/t/day=2026-01-02", mode="append"), Files("/mart/t/*/*.parquet")),
         (Files("/mart/t/day=2026-01-02", mode="append"), Files("/mart/t")),
         (Files("/mart/t/day=2026-01-02"), Files("/mart/t")),
         (Files("/mart/t/day={{ ds }}"), Files("/mart/t")),
@@ -144,6 +147,8 @@ def test_a_repeated_run_never_reads_what_it_published_itself(sink: Files, source
         (Files("/mart/t/day=2026-01-02"), Files("/mart/t", prune={"day": VertexColumn("dates", "d")})),
         (Files("/mart/t/day=2026-01-02"), Files("/mart/t/day=2025*")),
         (Files("/mart/t", mode="overwrite_partitions", partition_by=["day"]), Files("/mart/t/day=2026-01-01")),
+        (Files("/mart/t", mode="append"), Files("/mart/t/raw-*.parquet")),
+        (Files("/mart/t", mode="append"), Files("/mart/t/day=2026-01-01")),
     ],
     ids=repr,
 )

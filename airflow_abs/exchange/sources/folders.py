@@ -40,6 +40,10 @@ class Folder:
     def is_same(self, other: Folder) -> bool:
         return other.is_whole and len(self.parts) == len(other.parts) and self.contains(other)
 
+    def holds_files(self, folder: Folder, name: str) -> bool:
+        """Whether a file of this name in a folder is, or may be, what this path means."""
+        return self.contains(Folder(folder.system, (*folder.parts, name), folder.is_whole))
+
     def contains(self, other: Folder) -> bool:
         """Whether the other is this folder or lies in it; of patterns, whether it may be so."""
         if not self.is_whole or not _may_be_one(self.system, other.system) or len(self.parts) > len(other.parts):
