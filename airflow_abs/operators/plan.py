@@ -172,7 +172,7 @@ class PlanOperator(JobTask, SkipMixin):
         from airflow_abs.exchange.publish.target_table import TargetTable
         from airflow_abs.spark.compile.vertices import VertexProgram
         from airflow_abs.tables.declared import find_targets, pin_sources
-        from airflow_abs.tables.overlaps import check_overlaps, check_read_files, check_same_tables
+        from airflow_abs.tables.overlaps import check_overlaps, check_tables
         from airflow_abs.tables.source import Pin
 
         vertices = self.declared
@@ -182,10 +182,9 @@ class PlanOperator(JobTask, SkipMixin):
         check_overlaps(job, others, is_rendered=True)
         sinks = find_targets(job.sinks, access)
         pinned = pin_sources(job.sources, access, folder)
-        written = {name: sink.uuid for name, sink in sinks.items() if isinstance(sink, TargetTable)}
+        tables = {name: sink for name, sink in sinks.items() if isinstance(sink, TargetTable)}
         pins = {name: source for name, source in pinned.items() if isinstance(source, Pin)}
-        check_same_tables(job, written, {name: pin.pinned.uuid for name, pin in pins.items()})
-        check_read_files(job, {name: [file.path for file in pin.files] for name, pin in pins.items()})
+        check_tables(job, tables, pins)
         sources = take(pinned)
         return {
             each.name: VertexProgram(each, self.transforms[each.name], sources.get(each.name), sinks.get(each.name))

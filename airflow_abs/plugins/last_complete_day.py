@@ -5,6 +5,7 @@ A macro of ours, because only code knows the time zone of each kind of timetable
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import pass_context
@@ -21,7 +22,8 @@ def last_complete_day(context: Context) -> str:
     zone in which the DAG is scheduled.
 
     Raises:
-        AirflowFailException: the run has no data interval, which a retry would not give it.
+        AirflowFailException: the run has no data interval, which a retry would not give it; or the schedule counts
+            hours, and would skip a day where clocks change.
     """
     end = context.get("data_interval_end")
     if end is None:
@@ -33,7 +35,16 @@ def last_complete_day(context: Context) -> str:
         )
     import pendulum
 
-    moment = pendulum.instance(end).in_timezone(schedule_timezone(context["dag"]))
+    zone = schedule_timezone(context["dag"])
+    moment = pendulum.instance(end).in_timezone(zone)
+    span = _of_timetable(context["dag"].timetable, ("delta", "_delta"))
+    is_manual = getattr(context.get("dag_run"), "run_type", None) == "manual"
+    if span is not None and not is_manual and _lasts_a_day(span) and _changes_its_day(moment):
+        raise AirflowFailException(
+            f"LAST_COMPLETE_DAY: the schedule counts hours ({span}), and its runs end at {moment:%H:%M} of {zone}, "
+            "on one side of midnight in summer and on the other in winter: a day would be skipped where the clocks "
+            "change. Write a cron expression, which keeps to the clock, such as schedule='0 1 * * *'"
+        )
     return str(moment.date().subtract(days=1))
 
 
@@ -43,16 +54,27 @@ def schedule_timezone(dag: Any) -> Any:
     Args:
         dag: as its file declares it, or as Airflow's triggerer reads it from the database.
     """
-    return _of_timetable(dag.timetable) or dag.timezone
+    return _of_timetable(dag.timetable, ("timezone", "_timezone")) or dag.timezone
 
 
-def _of_timetable(timetable: Any) -> Any:
+def _lasts_a_day(span: Any) -> bool:
+    """A `timedelta` or a `relativedelta`."""
+    return any(getattr(span, name, 0) for name in ("days", "months", "years"))
+
+
+def _changes_its_day(moment: Any) -> bool:
+    """Whether the same time of UTC is on another day of this zone in another season."""
+    utc = moment.in_timezone("UTC")
+    return len({(utc + moment.add(months=month).utcoffset()).date() for month in range(12)}) > 1
+
+
+def _of_timetable(timetable: Any, names: Sequence[str]) -> Any:
     # the scheduler's own classes keep the same under names with an underscore
-    for name in ("timezone", "_timezone"):
-        if zone := getattr(timetable, name, None):
-            return zone
+    for name in names:
+        if found := getattr(timetable, name, None):
+            return found
     inner = [
         getattr(timetable, "timetable", None),
         *(getattr(timetable, "timetables", None) or getattr(timetable, "_timetables", None) or ()),
     ]
-    return next((zone for each in inner if each is not None and (zone := _of_timetable(each))), None)
+    return next((found for each in inner if each is not None and (found := _of_timetable(each, names))), None)

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
@@ -40,12 +41,13 @@ def find_targets(sinks: Mapping[str, Files | TableSink], access: TableAccess) ->
         JobGraphError: two vertices publish to one table.
     """
     found = {name: sink if isinstance(sink, Files) else _target(sink, access) for name, sink in sinks.items()}
-    taken: dict[str, str] = {}
-    for name, target in found.items():
-        if isinstance(target, TargetTable) and taken.setdefault(target.uuid, name) != name:
+    targets = [(name, target) for name, target in found.items() if isinstance(target, TargetTable)]
+    for (one, target), (other, another) in combinations(targets, 2):
+        if target.ids & another.ids:
             raise JobGraphError(
-                f"the sinks of vertices {taken[target.uuid]!r} and {name!r} are one table ({target.table}), and are "
-                "published one after the other; unite the rows in one vertex, or give each sink a table of its own"
+                f"the sinks of vertices {one!r} and {other!r} are one table ({another.table}), or a table and a "
+                "partition of it, and are published one after the other; unite the rows in one vertex, or give each "
+                "sink a table of its own"
             )
     return found
 

@@ -112,7 +112,7 @@ class DeltaTable:
         table = load_table(self.path, _options(self.path, access))
         target = read_target(self.path, table, conn_id=connection_of(self.path) or "", mode=self.mode)
         sort_by = tuple(column for column in self.sort_by if column not in target.not_in_files)
-        return replace(target, sort_by=sort_by, files=self.files)
+        return replace(target, sort_by=sort_by, files=self.files, folder=self.path)
 
     @staticmethod
     def publish(

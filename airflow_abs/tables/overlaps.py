@@ -15,8 +15,10 @@ from itertools import combinations, product
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.folders import Folder, folders_of
+from airflow_abs.tables.source import Pin
 
 _PUBLISHED = "part-00000-0.parquet"
 """Such files are published."""
@@ -56,19 +58,41 @@ def check_overlaps(job: DeclaredJob, others: Iterable[DeclaredJob] = (), *, is_r
         _check_other_job(sinks, theirs, is_rendered)
 
 
-def check_same_tables(job: DeclaredJob, written: Mapping[str, str], read: Mapping[str, str]) -> None:
-    """The same for tables that only their catalog knows to be one, whatever they are called.
+def check_tables(job: DeclaredJob, tables: Mapping[str, TargetTable], pins: Mapping[str, Pin]) -> None:
+    """The same for what only catalogs, servers and logs know.
 
     Args:
         job: rendered.
-        written, read: the ids of the tables of its sinks and its sources, by vertex; empty where it is unknown.
+        tables, pins: of its sinks and of its sources, by vertex.
 
     Raises:
         JobGraphError: see `check_overlaps`.
     """
-    for (vertex, target), (reader, table) in product(written.items(), read.items()):
+    check_same_tables(
+        job, {name: table.ids for name, table in tables.items()}, {name: pin.ids for name, pin in pins.items()}
+    )
+    files = {name: [file.path for file in pin.files] for name, pin in pins.items()}
+    check_read_files(job, files)
+    for name, table in tables.items():
+        of_others = {reader: paths for reader, paths in files.items() if not pins[reader].ids & table.ids}
+        check_table_folder(job, name, table.folder, of_others)
+
+
+def check_same_tables(
+    job: DeclaredJob, written: Mapping[str, frozenset[str]], read: Mapping[str, frozenset[str]]
+) -> None:
+    """The same for tables that only their catalog knows to be one, whatever they are called.
+
+    Args:
+        job: rendered.
+        written, read: the ids of all tables to which rows of its sinks go, and whose rows its sources read, by vertex.
+
+    Raises:
+        JobGraphError: see `check_overlaps`.
+    """
+    for (vertex, targets), (reader, tables) in product(written.items(), read.items()):
         sink, source = _Used(vertex, job.sinks[vertex]), _Used(reader, job.sources[reader])
-        if table and table == target and _would_read_its_own(sink, source):
+        if targets & tables and _would_read_its_own(sink, source):
             raise _same_table(sink, source)
 
 
@@ -83,10 +107,34 @@ def check_read_files(job: DeclaredJob, files: Mapping[str, Iterable[str]]) -> No
         JobGraphError: see `check_overlaps`.
     """
     for reader, paths in files.items():
-        parents = sorted({path.rpartition("/")[0] for path in paths})
-        read = [folder for parent in parents for folder in folders_of(parent, follow_links=True)]
+        read = [folder for parent in _parents(paths) for folder in folders_of(parent, follow_links=True)]
         for vertex, declared in job.sinks.items():
             _check_folders(_Used(vertex, declared), _Used(reader, job.sources[reader]), read)
+
+
+def check_table_folder(job: DeclaredJob, vertex: str, path: str, files: Mapping[str, Iterable[str]]) -> None:
+    """No files of a table are read behind its back by a job that publishes to it.
+
+    Args:
+        job: rendered.
+        vertex: whose sink is the table.
+        path: the folder of the table; empty for none.
+        files: the paths of what sources have pinned of other tables, by vertex.
+
+    Raises:
+        JobGraphError: see `check_overlaps`.
+    """
+    folders = folders_of(path, follow_links=True) if path else []
+    for reader, source in job.sources.items():
+        read = [each for parent in _parents(files.get(reader, ())) for each in folders_of(parent, follow_links=True)]
+        if isinstance(source, Files):
+            read += folders_of(source.path, is_source=True, follow_links=True)
+        if any(one.contains(other) or other.contains(one) for one, other in product(folders, read)):
+            raise _behind_the_table(_Used(vertex, job.sinks[vertex]), _Used(reader, source), path)
+
+
+def _parents(paths: Iterable[str]) -> list[str]:
+    return sorted({path.rpartition("/")[0] for path in paths})
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +241,14 @@ def _same_table(sink: _Used, source: _Used) -> JobGraphError:
         f"the sink of vertex {sink} is the table that vertex {source} reads: a repeated run would read what it "
         "published itself. Read a version that you name (snapshot= or version=), or rows that the run does not "
         "publish (where= of the source), or publish to another table"
+    )
+
+
+def _behind_the_table(sink: _Used, source: _Used, folder: str) -> JobGraphError:
+    return JobGraphError(
+        f"the sink of vertex {sink} is a table whose files lie in {folder}, and vertex {source} reads files there: a "
+        "repeated run would read what it published itself. Read the table itself, a version that you name (snapshot= "
+        "or version=) or rows that the run does not publish (where= of the source), or publish to another table"
     )
 
 

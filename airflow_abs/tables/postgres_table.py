@@ -148,4 +148,4 @@ def _pin(label: str, landed: Landed) -> Pin:
         settings=READ_SETTINGS,
         uuid=landed.uuid,
     )
-    return Pin(schema, pinned, landed.files)
+    return Pin(schema, pinned, landed.files, tables=landed.tables)

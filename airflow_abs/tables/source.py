@@ -30,6 +30,8 @@ class Pin:
         spans: by column that the source is pruned by, its least and greatest value in each of the files, as
             `comparable` makes them; None where they are not known, empty where it is NULL in all rows.
         partitioned_by: the columns by which its files are partitioned, directly or through a transform of their values.
+        tables: ids, as in `TargetTable.parts`, of all tables whose rows it holds, if it may be a view, a query, or some
+            partitions.
     """
 
     schema: str
@@ -37,6 +39,12 @@ class Pin:
     files: tuple[SourceFile, ...]
     spans: Mapping[str, Sequence[Span | None]] = field(default_factory=dict)
     partitioned_by: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Of all tables whose rows are read."""
+        return frozenset(filter(None, (self.pinned.uuid, *self.tables)))
 
 
 def spans_by_column(

@@ -11,6 +11,7 @@ from airflow.sdk import DAG, Asset, AssetOrTimeSchedule, CronTriggerTimetable, M
 from airflow.sdk.definitions._internal.templater import Templater
 from airflow.sdk.execution_time.context import MacrosAccessor
 from airflow.timetables.base import DataInterval, TimeRestriction
+from dateutil.relativedelta import relativedelta
 
 from airflow_abs import LAST_COMPLETE_DAY
 from airflow_abs.airflow_abilities import AirflowFailException, integrate_macros_plugins
@@ -97,11 +98,36 @@ def test_the_schedules_time_zone_takes_precedence_over_that_of_the_start_date(sc
     assert render(scheduled(dag), AFTER_MIDNIGHT) == "2026-06-30"
 
 
-@pytest.mark.parametrize("schedule", [timedelta(days=1), None, "@once"])
+@pytest.mark.parametrize("schedule", [timedelta(hours=6), None, "@once"])
 def test_a_schedule_without_a_time_zone_has_the_dags(schedule: Any) -> None:
     dag = DAG("daily", schedule=schedule, start_date=pendulum.datetime(2026, 1, 1, tz=BERLIN))
     assert render(dag, AFTER_MIDNIGHT) == "2026-06-30"
     assert render(scheduled(dag), AFTER_MIDNIGHT) == "2026-06-30"
+
+
+@pytest.mark.parametrize("schedule", [timedelta(days=1), timedelta(weeks=1), relativedelta(days=1)], ids=str)
+def test_a_schedule_that_counts_hours_and_would_skip_a_day_is_refused(schedule: Any) -> None:
+    """Started at midnight in summer, its runs end at 23:00 in winter: 29 March 2026 would follow on 27 March."""
+    dag = DAG("daily", schedule=schedule, start_date=pendulum.datetime(2025, 7, 1, tz=BERLIN), catchup=True)
+    for known in (dag, scheduled(dag)):
+        with pytest.raises(AirflowFailException, match=r"its runs end at 00:00 of .*Europe/Berlin.*schedule='0 1 \* "):
+            render(known, intervals(dag, 1)[0].end)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "start"),
+    [
+        (timedelta(days=1), pendulum.datetime(2025, 7, 1, 2, tz=BERLIN)),
+        (timedelta(days=1), pendulum.datetime(2026, 1, 1, tz=BERLIN)),
+        (timedelta(days=1), pendulum.datetime(2025, 7, 1, tz="UTC")),
+        (timedelta(days=1), pendulum.datetime(2025, 7, 1, tz="Asia/Tokyo")),
+    ],
+    ids=str,
+)
+def test_other_schedules_that_count_hours_load_every_day_once(schedule: Any, start: pendulum.DateTime) -> None:
+    dag = DAG("daily", schedule=schedule, start_date=start, catchup=True)
+    rendered = [render(dag, each.end) for each in intervals(dag, 600)]
+    assert rendered == days_from(rendered[0], 600)
 
 
 def test_a_run_without_a_logical_date_says_what_to_pass_and_is_not_retried() -> None:

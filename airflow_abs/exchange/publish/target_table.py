@@ -33,6 +33,8 @@ class TargetTable:
         conn_id: the Airflow connection of the catalog.
         mode: what happens to the rows that are there.
         uuid: of the table, which a table of the same name that is made anew does not have.
+        parts: the same of its partitions, where these are tables of their own.
+        folder: in which its files lie; empty where they are no one's business.
         schema: Spark's JSON of its columns, with the metadata that the files have to carry.
         required: top-level columns in which no row may be NULL.
         required_inside: and what must not be NULL inside of columns, each as the names on the way there: those of
@@ -59,6 +61,13 @@ class TargetTable:
     kind: str = ""
     not_in_files: tuple[str, ...] = ()
     required_inside: tuple[tuple[str, ...], ...] = ()
+    parts: tuple[str, ...] = ()
+    folder: str = ""
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Of all tables to which its rows go."""
+        return frozenset(filter(None, (self.uuid, *self.parts)))
 
     @property
     def partition_by(self) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ def read_target(name: str, catalog: SparkCatalog, *, storage: str, mode: TableMo
         conn_id=storage,
         mode=mode,
         uuid=identity_of(found),
+        folder=with_authority(found.location),
         schema=json.dumps({"type": "struct", "fields": columns}),
         required=tuple(each["name"] for each in json.loads(schema)["fields"] if not each["nullable"]),
         partitions=tuple(

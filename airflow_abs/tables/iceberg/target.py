@@ -82,6 +82,7 @@ def read_target(name: str, table: Table, *, conn_id: str, mode: TableMode) -> Ta
         conn_id=conn_id,
         mode=mode,
         uuid=str(table.metadata.table_uuid),
+        folder=table.location(),
         schema=spark_schema(name, schema).schema,
         details={
             "schema_id": schema.schema_id,

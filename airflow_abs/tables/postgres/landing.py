@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import ceil
 from queue import Empty, SimpleQueue
 from threading import Event
+from typing import Any
 
 from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.sources.listing import SourceFile
@@ -22,7 +23,7 @@ from airflow_abs.tables.postgres.columns import Column, choose, describe, read_c
 from airflow_abs.tables.postgres.connection import Connection, fetch_one, open_transaction, refusals, run
 from airflow_abs.tables.postgres.copying import copy_out
 from airflow_abs.tables.postgres.landed_files import LandedFiles
-from airflow_abs.tables.postgres.relation import Relation, identity_of, lock_relation
+from airflow_abs.tables.postgres.relation import Relation, identities_in, identity_of, lock_relation
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +55,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """`version` is when the snapshot was taken, in UTC; `uuid` is the table's, see `identity_of`."""
+    """`version` is when the snapshot was taken, in UTC; `uuid` is the table's, see `identity_of`, and `tables` are
+    those whose rows these are."""
 
     columns: tuple[Column, ...]
     version: str
     files: tuple[SourceFile, ...]
     uuid: str = ""
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +107,12 @@ def land(wanted: Wanted, properties: Mapping[str, str], folder: ExchangePath) ->
         described = choose(wanted.label, describe(connection, relation.sql), wanted.columns)
         copy = _Copy(wanted, relation, tuple(read_columns(wanted.label, described, wanted.as_text)), folder)
         ranges = tid_ranges(relation.pages) if connection.server_version >= _FIRST_WITH_TID_RANGES else [None]
-        _tell(connection, copy, len(ranges))
+        tables = identities_in(connection, properties, _explain(connection, copy, len(ranges)))
         snapshot, version = fetch_one(connection, _SNAPSHOT)
         uuid = identity_of(connection, properties, relation)
         run(connection, "SET LOCAL statement_timeout TO DEFAULT")
         files = copy.copy(connection, 0) if len(ranges) == 1 else _copy_ranges(copy, ranges, snapshot, properties)
-    return Landed(copy.columns, version, tuple(files), uuid)
+    return Landed(copy.columns, version, tuple(files), uuid, tables)
 
 
 def tid_ranges(pages: int) -> list[str | None]:
@@ -157,10 +160,10 @@ def _copy_ranges(
     return [file for _, files in sorted(copied, key=lambda each: each[0]) for file in files]
 
 
-def _tell(connection: Connection, copy: _Copy, ranges: int) -> None:
-    """What PostgreSQL expects, before any row moves; it also refuses a `where` that it does not understand."""
-    (plans,) = fetch_one(connection, f"EXPLAIN (FORMAT JSON) {copy.select()}")
-    plan = (json.loads(plans) if isinstance(plans, str) else plans)[0]["Plan"]
+def _explain(connection: Connection, copy: _Copy, ranges: int) -> dict[str, Any]:
+    """PostgreSQL's plan, told before any row moves; it also refuses a `where` that it does not understand."""
+    (plans,) = fetch_one(connection, f"EXPLAIN (VERBOSE, FORMAT JSON) {copy.select()}")
+    plan: dict[str, Any] = (json.loads(plans) if isinstance(plans, str) else plans)[0]["Plan"]
     rows, size = plan["Plan Rows"], plan["Plan Rows"] * plan["Plan Width"]
     log.info(
         "copying %s into the exchange: about %d rows, %.1f MiB by PostgreSQL's statistics, in %s",
@@ -169,3 +172,4 @@ def _tell(connection: Connection, copy: _Copy, ranges: int) -> None:
         size / (1 << 20),
         format_count(ranges, "range"),
     )
+    return plan

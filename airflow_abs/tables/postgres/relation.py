@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.postgres.connection import Connection, fetch_all, fetch_one, run
@@ -16,6 +17,10 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am
 WHERE c.oid = to_regclass(%s)
 """
 
+_WITH_PARTITIONS = """
+WITH RECURSIVE own AS (SELECT %s::oid AS oid UNION SELECT inhrelid FROM pg_inherits JOIN own ON inhparent = own.oid)
+SELECT oid::int8 FROM own ORDER BY 1
+"""
 _TAKEN_ALONG = """
 WITH RECURSIVE own AS (SELECT %s::oid AS oid UNION SELECT inhrelid FROM pg_inherits JOIN own ON inhparent = own.oid)
 SELECT DISTINCT format('%%I.%%I', n.nspname, c.relname)
@@ -86,11 +91,42 @@ def check_alone(connection: Connection, label: str, relation: Relation, *, whole
 
 def identity_of(connection: Connection, properties: Mapping[str, str], relation: Relation) -> str:
     """What a table of the same name that is made anew does not have; empty for a query."""
-    if not relation.oid:
-        return ""
+    return "".join(_identities(connection, properties, [relation.oid] if relation.oid else []))
+
+
+def identities_with_partitions(
+    connection: Connection, properties: Mapping[str, str], relation: Relation
+) -> tuple[str, ...]:
+    """Those of a table and of all partitions of it, which hold its rows."""
+    return _identities(
+        connection, properties, [oid for (oid,) in fetch_all(connection, _WITH_PARTITIONS, relation.oid)]
+    )
+
+
+def identities_in(connection: Connection, properties: Mapping[str, str], plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """Those of all tables that a query reads, also through views.
+
+    Args:
+        plan: of the query, from ``EXPLAIN (VERBOSE, FORMAT JSON)``. What functions read is not in it.
+    """
+    named = sorted({(node["Schema"], node["Relation Name"]) for node in _nodes(plan) if "Relation Name" in node})
+    look_up = "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text))::oid::int8"
+    found = [fetch_one(connection, look_up, *names)[0] for names in named]
+    return _identities(connection, properties, [oid for oid in found if oid is not None])
+
+
+def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def _identities(connection: Connection, properties: Mapping[str, str], oids: Sequence[int]) -> tuple[str, ...]:
+    if not oids:
+        return ()
     (database,) = fetch_one(connection, "SELECT current_database()")
     server = _server(connection) or f"{properties.get('host', '')}:{properties.get('port', '')}"
-    return f"{server}/{database}/{relation.oid}"
+    return tuple(f"{server}/{database}/{oid}" for oid in oids)
 
 
 def _server(connection: Connection) -> str | None:

@@ -10,7 +10,13 @@ from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.postgres.columns import choose, describe, spark_schema, written_columns
 from airflow_abs.tables.postgres.connection import Connection, fetch_all, open_transaction, refusals
-from airflow_abs.tables.postgres.relation import Relation, check_alone, find_relation, identity_of
+from airflow_abs.tables.postgres.relation import (
+    Relation,
+    check_alone,
+    find_relation,
+    identities_with_partitions,
+    identity_of,
+)
 from airflow_abs.tables.spark_settings import WRITE_SETTINGS
 
 FIRST_VERSION = 130000
@@ -64,11 +70,13 @@ def read_target(declared: Declared, properties: Mapping[str, str]) -> TargetTabl
         if declared.mode == "overwrite":
             check_alone(connection, label, relation, whole=declared.where is None)
         uuid = identity_of(connection, properties, relation)
+        parts = identities_with_partitions(connection, properties, relation)
     return TargetTable(
         table=label,
         conn_id=declared.conn_id,
         mode=declared.mode,
         uuid=uuid,
+        parts=tuple(each for each in parts if each != uuid),
         schema=spark_schema(columns),
         settings=WRITE_SETTINGS,
         details={"table": declared.table, "where": declared.where, "oid": relation.oid},

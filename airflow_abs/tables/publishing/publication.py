@@ -10,10 +10,12 @@ from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.incremental.new_files import begin_publication, end_publication
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publication import Publication, publish
-from airflow_abs.exchange.publish.record import StagedFile, digest_of, staged_files
+from airflow_abs.exchange.publish.record import StagedFile, digest_of, partition_of, staged_files
 from airflow_abs.exchange.records.decisions import read_decision
 from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.records.plan import JobPlan, PlannedSink
+from airflow_abs.exchange.records.run_records import RunRecords
+from airflow_abs.exchange.results.partitions_read import check_partitions_read
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.errors import TableError
 from airflow_abs.tables.kinds import check_declared, class_of
@@ -71,7 +73,8 @@ def publish_sink(
 
     Raises:
         MissingFileError: a subtask has not committed, or a file that it wrote is gone.
-        CommitError, CommitConflictError, TableError: see `publish`, `check_declared`, `publish_staged`.
+        CommitError, CommitConflictError, TableError: see `publish`, `check_declared`, `publish_staged`,
+            `check_partitions_read`.
     """
     if sink.table is not None:
         check_declared(sink.table.table, sink.table.kind, declared)
@@ -84,6 +87,8 @@ def publish_sink(
     if sink.files is None:
         raise ValueError(f"sink of {sink.vertex}: the plan has no folder and no table for it")
     target, files = access.open_path(sink.files.path), sink.files
+    if files.partition_by:
+        check_partitions_read(RunRecords(folder), files.path, {partition_of(file.name) for file in staged})
     done = publish(target, staged, mode=files.mode, publisher=publisher, replace_foreign=files.replace_foreign)
     return asdict(done)
 
