@@ -96,6 +96,7 @@ class PlanOperator(JobTask, SkipMixin):
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_abs.exchange.records.job_history import read_history
         from airflow_abs.exchange.records.plan import RunFacts
+        from airflow_abs.exchange.runs.former_jobs import find_former_jobs
         from airflow_abs.exchange.runs.root_marker import mark_root
         from airflow_abs.hooks.catalogs import table_access
         from airflow_abs.hooks.installation import read_installation
@@ -112,7 +113,12 @@ class PlanOperator(JobTask, SkipMixin):
         folder = self.folder(context)
         endpoint = self.spark_hook(context).get_endpoint()
         self._end_earlier(endpoint, folder)
-        facts = RunFacts(context["ti"].start_date.timestamp(), _data_interval(context), read_installation())
+        facts = RunFacts(
+            context["ti"].start_date.timestamp(),
+            _data_interval(context),
+            read_installation(),
+            find_former_jobs(folder, {task.job for task in self.dag.tasks if isinstance(task, PlanOperator)}),
+        )
         with open_session(endpoint) as session:
             known = read_history(folder, logical_date(context))
             access = table_access(lambda: nullcontext(SessionCatalog(session)))

@@ -149,6 +149,7 @@ def plan_job(
         vertices=tuple(each.as_recorded() for each in declared),
         data_interval=facts.data_interval,
         installation=facts.installation,
+        former_jobs=facts.former_jobs,
     )
     plan = number_plan(folder, plan, time.time())
     write_json(folder.plan_path, plan.to_json())

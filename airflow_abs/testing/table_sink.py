@@ -198,6 +198,20 @@ class TableSinkContract(TableContract):
         self.publish(target, self.stage(tmp_path / "newer", target, (15, 20)), publisher)
         check_rows(self.read(), _united([(5, 10), (15, 20)]), "monday cleared again")
 
+    def test_what_a_job_published_before_it_was_renamed_is_replaced(self, tmp_path: Path) -> None:
+        from airflow_abs.exchange.publish.publisher import Publisher
+
+        self.fill(0)
+        target = self.target()
+        for job, rows in (("old", (0, 5)), ("kept", (5, 10))):
+            publisher = Publisher(f"one:dag/monday/{job}", 1, f"dag/monday/{job}", ("t",))
+            self.publish(target, self.stage(tmp_path / job, target, rows), publisher)
+        renamed = Publisher("one:dag/monday/new", 2, "dag/monday/new", ("t",), ("one:dag/monday/old",))
+        for number in range(2):
+            told = self.publish(target, self.stage(tmp_path / "new", target, (10, 15)), renamed)
+            check(told["changed"] is (number == 0), f"publication {number + 1} told changed={told['changed']}")
+            check_rows(self.read(), make_rows(5, 15), "job 'old' is called 'new' by now, and was cleared")
+
     def test_overwriting_leaves_only_the_runs_rows_and_names_whose_were_replaced(self, tmp_path: Path) -> None:
         if "overwrite" not in self.modes:
             return

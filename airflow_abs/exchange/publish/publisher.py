@@ -18,17 +18,20 @@ class Publisher:
         run: DAG, run and job without the installation, ``dag/run/job``. Earlier versions of this package published as
             ``dag/run/job/vertex``, which counts as this run's, whatever vertex that was.
         vertices: for which they did so, as far as `plan` knows.
+        former: what the run was named when its job had other names.
     """
 
     identity: str
     generation: int = 0
     run: str = ""
     vertices: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
 
     @property
     def identities(self) -> tuple[str, ...]:
         """All that are known beforehand, its own first."""
-        return tuple(dict.fromkeys((self.identity, *(f"{self.run}/{vertex}" for vertex in self.vertices))))
+        earlier = (f"{self.run}/{vertex}" for vertex in self.vertices)
+        return tuple(dict.fromkeys((self.identity, *self.former, *earlier)))
 
     def owns(self, identity: str) -> bool:
         """Whether what was published as this is an earlier publication of the same run."""

@@ -181,11 +181,12 @@ class PlannedEdge:
 @dataclass(frozen=True, slots=True)
 class RunFacts:
     """What Airflow knows of a run that it plans: when it started the task, in epoch seconds, the data interval in ISO
-    form, and its own name as an installation; None is unknown, or there is none."""
+    form, and its own name as an installation; None is unknown, or there is none. `former_jobs` are as in `JobPlan`."""
 
     began: float | None = None
     data_interval: tuple[str, str] | None = None
     installation: str | None = None
+    former_jobs: tuple[str, ...] = ()
 
 
 NO_FACTS = RunFacts()
@@ -204,7 +205,8 @@ class JobPlan:
     are expected). `py_files` are what every Spark session of the run is sent. `vertices` are as the author declared
     them, rendered. `generation` is higher than that of the run's plans before, and `former_sinks` are vertices that
     published then and do not now. `data_interval` is the run's, in ISO form; None if it has none. `installation` names
-    the Airflow that planned it; only older plans have none.
+    the Airflow that planned it; only older plans have none. `former_jobs` are what the job was called in earlier plans
+    of the run, see `find_former_jobs`.
     """
 
     id: str
@@ -224,6 +226,7 @@ class JobPlan:
     former_sinks: tuple[str, ...] = ()
     data_interval: tuple[str, str] | None = None
     installation: str | None = None
+    former_jobs: tuple[str, ...] = ()
 
     @property
     def sink_vertices(self) -> tuple[str, ...]:
@@ -232,8 +235,10 @@ class JobPlan:
     def publisher(self, folder: JobFolder, vertex: str) -> Publisher:
         """As whom the sink of a vertex publishes."""
         run = f"{folder.dag_id}/{folder.run_id}/{folder.job}"
-        identity = f"{self.installation}:{run}" if self.installation else f"{run}/{vertex}"
-        return Publisher(identity, self.generation, run, (vertex, *self.former_sinks))
+        if not self.installation:
+            return Publisher(f"{run}/{vertex}", self.generation, run, (vertex, *self.former_sinks))
+        former = tuple(f"{self.installation}:{folder.dag_id}/{folder.run_id}/{job}" for job in self.former_jobs)
+        return Publisher(f"{self.installation}:{run}", self.generation, run, (vertex, *self.former_sinks), former)
 
     def region(self, name: str) -> PlannedRegion:
         """By name.
@@ -349,7 +354,12 @@ def number_plan(folder: JobFolder, plan: JobPlan, now: float) -> JobPlan:
         *(sink["vertex"] for region in before.get("regions", ()) for sink in region["sinks"]),
     ]
     former = tuple(dict.fromkeys(vertex for vertex in published if vertex not in plan.sink_vertices))
-    return replace(plan, generation=max(before.get("generation", 0) + 1, int(now * 1000)), former_sinks=former)
+    return replace(
+        plan,
+        generation=max(before.get("generation", 0) + 1, int(now * 1000)),
+        former_sinks=former,
+        former_jobs=tuple(dict.fromkeys((*plan.former_jobs, *before.get("former_jobs", ())))),
+    )
 
 
 _DECIDE = ("strategy", "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism")

@@ -96,6 +96,14 @@ def test_what_was_published_for_a_vertex_is_the_runs_own_whatever_it_is_called(
     assert visible(target) == ["b", "c"]
 
 
+def test_what_a_job_published_before_it_was_renamed_is_replaced(root: ExchangePath, target: ExchangePath) -> None:
+    for attempt, job in enumerate(("old", "kept"), start=1):
+        publish(target, stage(root, [job], attempt), mode="append", publisher=Publisher(f"one:dag/monday/{job}", 1))
+    renamed = Publisher("one:dag/monday/new", 2, "dag/monday/new", former=("one:dag/monday/old",))
+    publish(target, stage(root, ["new"], attempt=3), mode="append", publisher=renamed)
+    assert visible(target) == ["kept", "new"]
+
+
 def test_overwrite_leaves_nothing_of_before(root: ExchangePath, target: ExchangePath) -> None:
     write_atomic(target / "hour=1" / "foreign.parquet", b"old")
     publish(target, stage(root, ["a"]), mode="append", publisher=Publisher("run 1"))

@@ -76,6 +76,16 @@ def test_a_run_publishes_as_itself_whatever_its_vertices_are_called(folder: JobF
     )
 
 
+def test_a_run_publishes_in_the_place_of_a_job_that_was_renamed(folder: JobFolder) -> None:
+    plan_next(folder, replace(plan_of("total"), former_jobs=("older", "old")))
+    plan = plan_next(folder, plan_of("total"))
+    publisher = plan.publisher(folder, "total")
+    assert publisher.former == ("prod:dag/monday/older", "prod:dag/monday/old")
+    assert publisher.identities[:3] == ("prod:dag/monday/job", *publisher.former)
+    assert publisher.owns("prod:dag/monday/old")
+    assert not publisher.owns("prod:dag/monday/other")
+
+
 def test_a_plan_that_names_no_installation_publishes_as_it_did(folder: JobFolder) -> None:
     plan = replace(plan_of("total"), installation=None)
     assert plan.publisher(folder, "total").identity == "dag/monday/job/total"
