@@ -19,6 +19,7 @@ from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.folders import Folder, folders_of
 from airflow_abs.tables.source import Pin
+from airflow_abs.tables.table_arguments import is_given
 
 _PUBLISHED = "part-00000-0.parquet"
 """Such files are published."""
@@ -254,7 +255,7 @@ def _behind_the_table(sink: _Used, source: _Used, folder: str) -> JobGraphError:
 
 def _would_read_its_own(sink: _Used, source: _Used) -> bool:
     named = (getattr(source.declared, name, None) for name in ("snapshot", "version"))
-    if any(version is not None for version in named):
+    if any(map(is_given, named)):
         return False
     reads_a_part = getattr(source.declared, "where", None) or getattr(source.declared, "prune", None)
     return sink.replaces_all or not reads_a_part

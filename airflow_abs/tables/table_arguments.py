@@ -38,12 +38,17 @@ def read_number(table: str, name: str, value: int | str | None, expected: str) -
     Raises:
         TableError: it is no number.
     """
-    if value in (None, "", "None"):
+    if not is_given(value):
         return None
     try:
         return int(str(value))
     except ValueError as error:
         raise TableError(f"table {table}: {name} is {value!r}; expected {expected}") from error
+
+
+def is_given(value: object) -> bool:
+    """Whether an argument that may have been a template says something."""
+    return value not in (None, "", "None")
 
 
 def refuse_source_arguments(table: str, name: str, *given: object) -> None:

@@ -190,6 +190,9 @@ PRUNED = {"day": VertexColumn("dates", "d")}
         (PostgresTable("db", "a.t", mode="overwrite", where="day = 'x'"), PostgresTable("db", "a.t")),
         (IcebergTable("lake.a.t", mode="append"), IcebergTable("lake.a.t")),
         (PostgresTable("db", "a.t"), PostgresTable("db", "a.t")),
+        # a template that leaves nothing means the newest version
+        (DeltaTable("/lake/t", mode="overwrite"), DeltaTable("/lake/t", version="")),
+        (IcebergTable("lake.a.t", mode="overwrite"), IcebergTable("lake.a.t", snapshot="None")),
     ],
     ids=repr,
 )

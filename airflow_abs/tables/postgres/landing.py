@@ -75,7 +75,7 @@ class _Copy:
     folder: ExchangePath
 
     def select(self, tids: str | None = None) -> str:
-        conditions = [f"(\n{each}\n)" for each in (self.wanted.where, tids) if each]
+        conditions = [f"(\n{each}\n)" for each in (self.wanted.where, tids) if each is not None]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         names = ", ".join(column.selected for column in self.columns)
         return f"SELECT {names} FROM {self.relation.sql} AS rows{where}"  # noqa: S608 - the author's own SQL

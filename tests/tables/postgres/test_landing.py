@@ -141,6 +141,7 @@ def test_what_is_not_there_is_refused(warehouse: Warehouse, tmp_path: Path) -> N
             {"table": "t", "where": "b = 1"},
             r'warehouse\.t: cannot be read: column "b" does not exist .*; check the tab',
         ),
+        ({"table": "t", "where": ""}, r"warehouse\.t: cannot be read: syntax error .*; check the table, where= and"),
         ({"query": "SELECT 1 AS a, 2 AS A"}, r"warehouse\.query: has several columns 'a', which Spark does not tell"),
         ({"query": "SELECT"}, r"warehouse\.query: has no columns; expected some"),
         ({"query": "DELETE FROM t RETURNING a"}, r"warehouse\.query: cannot be read: syntax error"),
