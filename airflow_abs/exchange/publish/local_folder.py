@@ -4,11 +4,11 @@ The new folder is built beside the table, out of sight, from hard links (copies 
 with `renameat2(RENAME_EXCHANGE)`. Where that is not supported (not Linux, some network file systems) two renames do it:
 readers between them find no target for an instant, and if we die there, the next publisher puts the old folder back.
 
-What others add to the target while we build is taken over from the old folder. Not guaranteed: what they write there
-after that, having opened it before, is lost with it, and so is what they added if we die between swap and look; a
-reader that listed the old folder and opens its files by path after the swap gets "not found" (never another run's rows:
-names are unique); one that walks through the folders of table partitions may miss a partition that is new. After a
-power cut, data pages that Spark had not yet synced may be missing.
+What others add to the target while we build is taken over from the old folder, by the next publisher if we die between
+swap and look: what was there before is noted beside it. Not guaranteed: what they write there after that, having opened
+it before, is lost with it; a reader that listed the old folder and opens its files by path after the swap gets "not
+found" (never another run's rows: names are unique); one that walks through the folders of table partitions may miss a
+partition that is new. After a power cut, data pages that Spark had not yet synced may be missing.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class LocalCommit:
         self._lock = work / f"{name}.lock"
         self._new = work / f"{name}.new"
         self._old = work / f"{name}.old"
+        self._known = work / f"{name}.known"
 
     def publish(self, staged: list[StagedFile], mode: CommitMode, *, replace_foreign: bool = False) -> PublicationPlan:
         """Publish; see `airflow_abs.exchange.publish.publication.publish`."""
@@ -70,10 +71,12 @@ class LocalCommit:
             if mode == "overwrite" and not replace_foreign:
                 refuse_foreign(str(self._target), plan.foreign)
             if plan.changes:
+                known = {*existing, *(name for _, name in plan.put)}
+                write_json(self._known, {"names": sorted(known)})
                 self._build(plan, existing)
                 self._swap()
                 self._on_step("swapped")
-                self._take_over(existing)
+                self._take_over(known)
                 self._clean()
                 self._on_step("cleaned")
             return plan
@@ -82,12 +85,15 @@ class LocalCommit:
         """Undo what a killed publisher left half done; a swap that happened stays."""
         if self._old.exists() and not self._target.exists():
             self._old.rename(self._target)
+        if self._known.exists() and self._target.exists():
+            self._take_over(set(read_json(self._known)["names"]))
         self._clean()
 
     def _clean(self) -> None:
         for folder in (self._new, self._old):
             if folder.exists():
                 shutil.rmtree(folder)
+        self._known.unlink(missing_ok=True)
 
     def _plan(self, staged: list[StagedFile], mode: CommitMode, existing: list[str]) -> PublicationPlan:
         record = self._target / RECORD_NAME
@@ -129,11 +135,16 @@ class LocalCommit:
             self._new.rename(self._target)
         sync_folder(str(self._target.parent))
 
-    def _take_over(self, existing: list[str]) -> None:
-        """What others have added to the old folder since it was listed: it counts as added to the new one."""
+    def _take_over(self, known: set[str]) -> None:
+        """What others have added to the old folder since it was listed: it counts as added to the new one.
+
+        Args:
+            known: what was there then, and what was put into the new one: a half-built one holds nothing else.
+        """
         old = self._old if self._old.exists() else self._new
-        for name in sorted(set(_files_below(old)) - set(existing)):
-            if not any(part.startswith(("_", ".")) for part in Path(name).parts):
+        for name in sorted(set(_files_below(old)) - known):
+            is_hidden = any(part.startswith(("_", ".")) for part in Path(name).parts)
+            if not is_hidden and not (self._target / name).exists():
                 _place(old / name, self._target / name)
 
     @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 from pathlib import Path
@@ -179,3 +180,36 @@ def test_what_others_add_while_the_new_folder_is_built_is_not_lost(
     LocalCommit(target, Publisher("tuesday"), add).publish(stage(tmp_path, ["b"]), mode)
     assert visible(target) == ["a", "b", "theirs"][mode == "overwrite" :]
     assert not (target / "_temporary").exists()
+
+
+class Killed(BaseException):
+    """As by SIGKILL: nothing that follows runs."""
+
+
+@pytest.mark.parametrize(
+    ("mode", "dies_after"),
+    [("append", "kept files placed"), ("append", "moved aside"), ("append", "swapped"), ("overwrite", "swapped")],
+)
+@pytest.mark.parametrize("swaps", [True, False])
+def test_what_others_add_to_a_publisher_that_is_killed_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: CommitMode, dies_after: str, swaps: bool
+) -> None:
+    if not swaps:
+        monkeypatch.setattr("airflow_abs.exchange.publish.local_folder.exchange", lambda *_: False)
+    target = tmp_path / "t"
+    publish(target, stage(tmp_path, ["a"]), mode=mode, publisher=Publisher("monday"))
+
+    def act(step: str) -> None:
+        if step == "kept files placed":
+            for name in ("ds=1/theirs.parquet", "_temporary/half.parquet"):
+                write_atomic(target / name, b"theirs")
+        if step == dies_after:
+            raise Killed
+
+    staged = stage(tmp_path, ["b"])
+    with contextlib.suppress(Killed):
+        LocalCommit(target, Publisher("tuesday"), act).publish(staged, mode)
+    for _ in range(2):
+        publish(target, staged, mode=mode, publisher=Publisher("tuesday"))
+        assert visible(target) == ["a", "b", "theirs"][mode == "overwrite" :]
+    assert [path for path in tmp_path.rglob("*") if path.suffix in (".new", ".old", ".known")] == []
