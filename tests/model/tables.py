@@ -58,7 +58,7 @@ class Commit:
 def publisher_of(commit: Commit) -> Publisher:
     """As a plan names it."""
     plan: Any = SimpleNamespace(
-        installation=commit.installation, generation=commit.plan, former_sinks=("total", "renamed")
+        installation=commit.installation, generation=commit.plan, former_sinks=("total", "renamed"), former_jobs=()
     )
     return JobPlan.publisher(plan, JobFolder(SimpleNamespace(), "dag", commit.run, "job"), commit.vertex)  # type: ignore[arg-type]
 
