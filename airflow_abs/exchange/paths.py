@@ -204,7 +204,12 @@ class JobFolder:
 
     def position_path(self, vertex: str) -> ExchangePath:
         """The log of what the job's runs have read of a vertex' incremental source. It is the job's, as above."""
-        return self.root / f"{escape(self.dag_id)}/_positions/{escape(self.job)}/{escape(vertex)}"
+        return self.positions_path / escape(self.job) / escape(vertex)
+
+    @property
+    def positions_path(self) -> ExchangePath:
+        """The folder of all such logs of the DAG: ``<job>/<vertex>/<number>``."""
+        return self.root / f"{escape(self.dag_id)}/_positions"
 
     def relative(self, path: ExchangePath) -> str:
         """A path below this folder as manifests name it; a ValueError for any other path."""

@@ -113,19 +113,16 @@ class PlanOperator(JobTask, SkipMixin):
         folder = self.folder(context)
         endpoint = self.spark_hook(context).get_endpoint()
         self._end_earlier(endpoint, folder)
-        facts = RunFacts(
-            context["ti"].start_date.timestamp(),
-            _data_interval(context),
-            read_installation(),
-            find_former_jobs(folder, {task.job for task in self.dag.tasks if isinstance(task, PlanOperator)}),
-        )
+        jobs = {task.job for task in self.dag.tasks if isinstance(task, PlanOperator)}
+        started = context["ti"].start_date.timestamp()
+        facts = RunFacts(started, _data_interval(context), read_installation(), find_former_jobs(folder, jobs))
         with open_session(endpoint) as session:
             known = read_history(folder, logical_date(context))
             access = table_access(lambda: nullcontext(SessionCatalog(session)))
             programs = self._programs(
                 folder,
                 access,
-                lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context)),
+                lambda sources: take_sources(folder, self.graph, sources, open_path, partial(_is_over, context), jobs),
                 self.jobs_besides(context),
             )
             plan = plan_job(session, folder, self.graph, programs, self.options, open_path, facts, known)

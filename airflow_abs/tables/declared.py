@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations
@@ -13,6 +13,7 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.incremental.reach import sinks_after
 from airflow_abs.exchange.incremental.new_files import take_new_files
+from airflow_abs.exchange.incremental.position_log import check_begins
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
@@ -93,6 +94,7 @@ def take_sources(
     sources: Mapping[str, Files | Pin],
     open_path: Callable[[str], ExchangePath],
     is_over: Callable[[str], bool],
+    jobs: Collection[str] = (),
 ) -> dict[str, Given]:
     """Make of every incremental source the files that are this run's; all others stay as they are.
 
@@ -101,14 +103,17 @@ def take_sources(
         graph: of the job.
         sources: by vertex.
         open_path, is_over: as in `take_new_files`.
+        jobs: as in `check_begins`.
 
     Raises:
-        ExchangeError: see `take_new_files`.
+        ExchangeError: see `take_new_files`, `check_begins`.
     """
+    incremental = {name for name, each in sources.items() if isinstance(each, Files) and each.incremental}
 
     def take(vertex: str, source: Files | Pin) -> Given:
         if not isinstance(source, Files) or not source.incremental:
             return source
+        check_begins(folder, vertex, incremental, jobs)
         return take_new_files(folder, vertex, source, sinks_after(graph, vertex), open_path, is_over)
 
     return {vertex: take(vertex, source) for vertex, source in sources.items()}

@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 
 from airflow_abs.core.incremental.position import Position
-from airflow_abs.exchange.errors import TargetBusyError
-from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.errors import ExchangeError, TargetBusyError
+from airflow_abs.exchange.paths import JobFolder, escape
 from airflow_abs.exchange.records.reading import as_record
+from airflow_abs.exchange.storage.listings import find_infos
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.numbered_log import NumberedLog
 from airflow_abs.exchange.storage.whole_files import decode_json, encode_json
@@ -54,6 +55,41 @@ def move_position(folder: JobFolder, vertex: str, change: Callable[[Position], P
         f"vertex {vertex!r}: the position of its source was changed {_TRIES} times by others while this run changed "
         "it; run this task again when they have ended"
     )
+
+
+def check_begins(folder: JobFolder, vertex: str, sources: Collection[str], jobs: Collection[str]) -> None:
+    """See that a source without a position is new, and not one that the DAG file called otherwise: it would read again
+    what was published long ago.
+
+    Args:
+        folder: of the run.
+        vertex: whose source it is.
+        sources: the vertices of the job with incremental sources.
+        jobs: the names of all jobs of the DAG; none if they are not known.
+
+    Raises:
+        ExchangeError: the DAG has a position that belongs to none of its vertices; says what to do with it.
+    """
+    if _log_of(folder, vertex).read() is not None:
+        return
+    own, known = set(map(escape, sources)), set(map(escape, jobs))
+    positions = locate(folder.positions_path)
+    try:
+        held = sorted({tuple(name.split("/")[:2]) for name in find_infos(positions)})
+    except FileNotFoundError:
+        return
+    job = escape(folder.job)
+    left = [
+        positions / of / name
+        for of, name in held
+        if (of != job and known and of not in known) or (of == job and name not in own)
+    ]
+    if left:
+        raise ExchangeError(
+            f"vertex {vertex!r}: nothing was read of its source under this name, and {left[0]} holds what was read for "
+            "a vertex that the DAG has no more. If that was this source under another name, rename the folder to "
+            f"{locate(folder.position_path(vertex))}, or all its files are read and published once more; else delete it"
+        )
 
 
 def _log_of(folder: JobFolder, vertex: str) -> NumberedLog:

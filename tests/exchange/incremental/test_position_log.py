@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_abs.core.incremental.position import FoundFile, Position, Progress, RunFiles
-from airflow_abs.exchange.errors import DamagedFileError, TargetBusyError
-from airflow_abs.exchange.incremental.position_log import move_position, read_position
+from airflow_abs.exchange.errors import DamagedFileError, ExchangeError, TargetBusyError
+from airflow_abs.exchange.incremental.position_log import check_begins, move_position, read_position
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.runs.cleaning import find_expired
 from airflow_abs.exchange.runs.root_marker import mark_root
@@ -21,6 +23,25 @@ def test_what_is_stored_is_read_back(job: JobFolder) -> None:
     stored = move_position(job, "orders", lambda position: position.put(ENTRY))
     assert stored == read_position(job, "orders") == Position((ENTRY,))
     assert read_position(job, "customers") == Position()
+
+
+def test_a_source_under_another_name_is_not_read_from_its_beginning_again(job: JobFolder) -> None:
+    check_begins(job, "orders", ["orders"], [job.job])
+    move_position(job, "orders", lambda position: position.put(ENTRY))
+    check_begins(job, "orders", ["orders"], [job.job])
+    check_begins(job, "customers", ["orders", "customers"], [job.job])  # a second source
+    old, new = locate(job.position_path("orders")), locate(job.position_path("sold"))
+    message = (
+        f"'sold': nothing was read of its source under this name, and {old} holds what .* rename the folder to {new},"
+    )
+    with pytest.raises(ExchangeError, match=message) as refused:
+        check_begins(job, "sold", ["sold"], [job.job])
+    assert not refused.value.restartable
+    other = replace(job, job="other")
+    check_begins(other, "orders", ["orders"], [job.job, "other"])  # a second job
+    check_begins(other, "orders", ["orders"], [])
+    with pytest.raises(ExchangeError, match=f"{old} holds what"):
+        check_begins(other, "orders", ["orders"], ["other"])
 
 
 def test_nothing_is_written_where_nothing_changes(job: JobFolder) -> None:
