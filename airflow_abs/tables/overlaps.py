@@ -18,6 +18,7 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.publish.target_table import TargetTable
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.folders import Folder, folders_of
+from airflow_abs.tables.catalog_table import Table
 from airflow_abs.tables.source import Pin
 from airflow_abs.tables.table_arguments import is_given
 
@@ -162,17 +163,21 @@ class _Used:
         one, two = self.declared, other.declared
         if isinstance(one, Files) or type(one) is not type(two) or getattr(two, "query", None) is not None:
             return False
-        uri: str | None = getattr(one, "asset_uri", None)
+        uri = _uri_of(one)
         return (
-            uri is not None
-            and uri == getattr(two, "asset_uri", None)
-            and getattr(one, "conn_id", None) == getattr(two, "conn_id", None)
+            uri is not None and uri == _uri_of(two) and getattr(one, "conn_id", None) == getattr(two, "conn_id", None)
         )
 
     def __str__(self) -> str:
         names = (getattr(self.declared, name, None) for name in ("path", "table", "name"))
         place = next((str(name) for name in names if name is not None), type(self.declared).__name__)
         return f"{self.vertex!r}{f' of job {self.job!r}' if self.job else ''} ({place})"
+
+
+def _uri_of(declared: Any) -> str | None:
+    """Of a table; Spark's catalog does not care for case, and its own name may be left out."""
+    uri: str | None = getattr(declared, "asset_uri", None)
+    return uri.lower().replace("://spark_catalog.", "://", 1) if uri and isinstance(declared, Table) else uri
 
 
 def _how_they_meet(one: _Used, other: _Used) -> str | None:

@@ -232,11 +232,11 @@ def ids(*named: str) -> frozenset[str]:
 def test_the_catalogs_id_tells_one_table_under_two_names() -> None:
     declared = job(
         {"out": Table("a.t", mode="overwrite"), "more": Table("a.u")},
-        {"in": Table("spark_catalog.a.t"), "none": Table("a.v")},
+        {"in": Table("other.a.t"), "none": Table("a.v")},
     )
     check_overlaps(declared)
     check_same_tables(declared, {"out": ids("1"), "more": ids("2")}, {"in": ids("3"), "none": ids()})
-    with pytest.raises(JobGraphError, match=r"of vertex 'out' \(a.t\) is the table that vertex 'in' \(spark_ca"):
+    with pytest.raises(JobGraphError, match=r"of vertex 'out' \(a.t\) is the table that vertex 'in' \(other"):
         check_same_tables(declared, {"out": ids("1"), "more": ids()}, {"in": ids("1", "4"), "none": ids()})
 
 
@@ -281,6 +281,8 @@ def test_two_jobs_of_a_dag_may_add_to_one_place_but_not_replace_it() -> None:
     assert NESTED in refusal(job({"x": added}), job({"y": Files("/mart/t/x", mode="append")}, name="other"))
     tables = IcebergTable("lake.a.t", mode="overwrite"), IcebergTable("lake.a.t")
     assert SAME in refusal(job({"x": tables[0]}), job({"y": tables[1]}, name="other"))
+    of_spark = Table("a.t", mode="overwrite"), Table("spark_catalog.A.`T`")
+    assert SAME in refusal(job({"x": of_spark[0]}), job({"y": of_spark[1]}, name="other"))
 
 
 def test_a_kind_of_table_that_is_declared_by_its_path_lies_there() -> None:
