@@ -115,7 +115,7 @@ def check_read_files(job: DeclaredJob, files: Mapping[str, Iterable[str]]) -> No
 
 
 def check_table_folder(job: DeclaredJob, vertex: str, path: str, files: Mapping[str, Iterable[str]]) -> None:
-    """No files of a table are read behind its back by a job that publishes to it.
+    """No files of a table are read behind its back by a job that publishes to it, nor published among them.
 
     Args:
         job: rendered.
@@ -133,6 +133,10 @@ def check_table_folder(job: DeclaredJob, vertex: str, path: str, files: Mapping[
             read += folders_of(source.path, is_source=True, follow_links=True)
         if any(one.contains(other) or other.contains(one) for one, other in product(folders, read)):
             raise _behind_the_table(_Used(vertex, job.sinks[vertex]), _Used(reader, source), path)
+    for name, sink in job.sinks.items():
+        among = folders_of(sink.path, follow_links=True) if isinstance(sink, Files) else []
+        if any(one.contains(other) or other.contains(one) for one, other in product(folders, among)):
+            raise _one_place(_Used(vertex, job.sinks[vertex]), _Used(name, sink), f"both publish to {path}")
 
 
 def _parents(paths: Iterable[str]) -> list[str]:

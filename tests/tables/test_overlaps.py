@@ -262,6 +262,16 @@ def test_files_of_a_table_are_not_read_behind_its_back_by_who_publishes_to_it(pa
     check_table_folder(declared, "out", "", {})
 
 
+@pytest.mark.parametrize("path", ["/wh/t", "/wh", "/wh/t/day=1"])
+def test_no_sink_publishes_files_among_those_of_a_table(path: str) -> None:
+    declared = job({"out": Table("a.t"), "files": Files(path, replace_foreign=True)})
+    with pytest.raises(
+        JobGraphError, match=r"of vertices 'out' \(a.t\) and 'files' \(.*\) both publish to file:///wh/t;"
+    ):
+        check_table_folder(declared, "out", "file:///wh/t", {})
+    check_table_folder(declared, "out", "file:///elsewhere", {})
+
+
 def test_two_tables_in_one_folder_are_not_read_and_written_by_one_job() -> None:
     declared = job({"out": Table("a.t")}, {"in": Table("a.u")})
     with pytest.raises(JobGraphError, match="a repeated run would read what it published itself"):
