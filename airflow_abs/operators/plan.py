@@ -113,7 +113,8 @@ class PlanOperator(JobTask, SkipMixin):
         folder = self.folder(context)
         endpoint = self.spark_hook(context).get_endpoint()
         self._end_earlier(endpoint, folder)
-        jobs = {task.job for task in self.dag.tasks if isinstance(task, PlanOperator)}
+        plans = [task for task in self.dag.tasks if isinstance(task, PlanOperator)]
+        jobs = {task.job: {each.name: each.declaration for each in task.declared} for task in plans}
         started = context["ti"].start_date.timestamp()
         facts = RunFacts(started, _data_interval(context), read_installation(), find_former_jobs(folder, jobs))
         with open_session(endpoint) as session:
