@@ -369,6 +369,16 @@ def test_a_run_that_an_earlier_version_marked_under_a_vertex_replaces_those_rows
     assert len(table.properties) == 1
 
 
+def test_what_a_job_published_before_it_was_renamed_is_replaced(tmp_path: Path) -> None:
+    table = MemoryMetastore(tmp_path / "t")
+    for row, job in enumerate(("old", "kept"), start=1):
+        publish(table, target_of(table), [stage(tmp_path, row)], "", publisher=Publisher(f"prod:dag/monday/{job}", 1))
+    renamed = Publisher("prod:dag/monday/new", 2, "dag/monday/new", former=("prod:dag/monday/old",))
+    for _ in range(2):
+        publish(table, target_of(table), [stage(tmp_path, 3)], "", publisher=renamed)
+        assert table.ids() == [(2, None), (3, None)]
+
+
 def test_partitions_of_the_same_values_in_other_words_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
