@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -20,6 +21,7 @@ EXAMPLES = ("daily_revenue", "diamond")
 DAY = date(2026, 1, 2)
 _RUN_ON = datetime(2026, 1, 3, tzinfo=UTC)
 _DATA = "AIRFLOW_ABS_DEMO_DATA"
+_EXCHANGE = "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE"
 _SCALE = 0.01
 
 
@@ -33,7 +35,10 @@ def generate_data(folder: Path) -> None:
 def compare_example(name: str, data: Path, endpoint: ConnectEndpoint, parallelism: int | None) -> str | None:
     """What is wrong with the rows of an example's sink, given DuckDB's; None if nothing is.
 
+    The server sees the folder above `data`, where the job's own files are.
+
     Raises:
+        ImportError: Airflow cannot load the example's DAG.
         JobGraphError, SparkOperationError, ExchangeError: it does not run.
     """
     from airflow_abs.testing.rows import describe_difference
@@ -62,17 +67,23 @@ def _plan_task(name: str) -> Any:
     from airflow_abs.demo.example_dags import example_dags_folder
 
     bag = DagBag(str(example_dags_folder() / f"{name}.py"))
+    if bag.import_errors:
+        raise ImportError("; ".join(bag.import_errors.values()))
     return next(task for dag in bag.dags.values() for task in dag.tasks if task.task_id.endswith(".plan"))
 
 
 @contextmanager
 def _reading(data: Path) -> Iterator[None]:
-    before = os.environ.get(_DATA)
-    os.environ[_DATA] = str(data)
+    own = {_DATA: str(data), _EXCHANGE: f"file://{data.parent}/exchange"}  # without an exchange no DAG is loaded
+    before, folder = {name: os.environ.get(name) for name in own}, tempfile.tempdir
+    os.environ |= own
+    tempfile.tempdir = str(data.parent)  # for `run_locally`
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_DATA]
-        else:
-            os.environ[_DATA] = before
+        tempfile.tempdir = folder
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

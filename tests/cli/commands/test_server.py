@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -48,8 +49,12 @@ def small_check(connect_server: ConnectEndpoint, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("small_check")
-def test_a_right_server_is_checked_and_said_to_be_right(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["server", "check"]) == 0
+def test_a_right_server_is_checked_and_said_to_be_right_without_any_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AIRFLOW__ADAPTIVE_SPARK__EXCHANGE")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "no such folder"))  # nothing is written but where it is told
+    assert main(["server", "check", "--folder", str(tmp_path)]) == 0
     told = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["steps:", "row", "by", "row", "1", "1", "0", "0"] in told
     assert ["steps:", "sets,", "order", "and", "limits", "1", "0", "1", "0"] in told
@@ -68,6 +73,19 @@ def test_other_rows_than_plain_sparks_are_said_and_counted(
     told = capsys.readouterr().out
     assert "green but wrong: filter_where (safe): at 3: 1 row is missing" in told
     assert ": 1 wrong, after " in told
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("small_check")
+def test_an_example_that_does_not_run_there_is_wrong_whatever_it_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("airflow_abs.testing.corpus_bench.sample.SAMPLE", {"Filter": "filter_where"})
+    monkeypatch.setattr("airflow_abs.testing.examples.compare_example", Mock(side_effect=StopIteration))
+    assert main(["server", "check"]) == 1
+    told = capsys.readouterr().out
+    assert "daily_revenue: StopIteration: \n" in told
+    assert ["job:", "daily_revenue", "1", "0", "0", "1"] in [line.split() for line in told.splitlines()]
 
 
 @pytest.mark.parametrize(
