@@ -425,7 +425,8 @@ def check_shared(session: Any, folder: JobFolder, resource_timeout: float) -> No
             "Airflow and Spark both reach and may write to"
         ) from error
     location = locate(probe)
-    if not location.fs.exists(f"{location.path}/_SUCCESS"):
+    # Not by `_SUCCESS`: some committers leave none, nor does Spark where it is set so.
+    if not any(name.endswith(".parquet") for name in location.fs.find(location.path)):
         raise ExchangeUnreachableError(
             f"Spark wrote to the exchange at {uri_for_spark(probe)}, but Airflow does not see it at {location}; "
             "expected storage that both share, not a local folder of each"

@@ -15,6 +15,7 @@ from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.whole_files import check_writable
 from airflow_abs.spark import planning
+from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.connect.capacity import read_capacity, splits_of_range
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -32,6 +33,13 @@ def test_an_exchange_that_both_sides_reach_is_left_as_it_was(session: Any, tmp_p
     check_writable(folder(tmp_path).path)
     check_shared(session, folder(tmp_path), 300.0)
     assert list(folder(tmp_path).path.iterdir()) == []
+
+
+def test_spark_needs_no_success_file_to_be_seen(session: Any, tmp_path: Path) -> None:
+    with set_conf(session, "probe", {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}):
+        check_shared(session, folder(tmp_path), 300.0)
+        session.range(1).write.parquet(str(tmp_path / "unmarked"))
+    assert not (tmp_path / "unmarked" / "_SUCCESS").exists()
 
 
 def test_an_exchange_that_airflow_cannot_write_is_named(tmp_path: Path) -> None:

@@ -84,6 +84,13 @@ def test_the_table_names_no_operator_that_spark_does_not_have(spark_operators: s
         ("Execute InsertIntoHadoopFsRelationCommand", Rule.REFUSED),
         ("SomethingNew", Rule.REFUSED),
         ("SortMergeSomething Inner", Rule.REFUSED),
+        # what Comet and Gluten make of operators
+        ("CometHashAggregate", Rule.REFUSED),
+        ("CometSortMergeJoin Inner", Rule.REFUSED),
+        ("CometScan parquet", Rule.REFUSED),
+        ("CometColumnarToRow", Rule.REFUSED),
+        ("HashAggregateTransformer", Rule.REFUSED),
+        ("BroadcastHashJoinExecTransformer LeftOuter BuildRight", Rule.REFUSED),
     ],
 )
 def test_an_operator_is_known_by_the_name_that_spark_shows_and_refused_if_it_is_not(shown: str, rule: Rule) -> None:
