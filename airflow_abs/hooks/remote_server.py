@@ -39,6 +39,12 @@ def remote_endpoint(connection: Connection) -> ConnectEndpoint:
     endpoint = ConnectEndpoint.from_url(_url(connection))
     extra, conn_id = connection.extra_dejson, str(connection.conn_id)
     headers = _headers(conn_id, extra.get("headers") or {})
+    own = {name: _header_name(conn_id, name, extra.get(name)) for name in ("token_header", "session_header")}
+    if len({*own.values(), *dict(headers)} - {None}) < len([each for each in own.values() if each]) + len(headers):
+        raise InvalidValueError(
+            f"connection {conn_id!r}: two of its extras headers, token_header and session_header name the same header; "
+            "expected each header once"
+        )
     source = _token_source(conn_id, extra)
     if source is not None and endpoint.token is not None:
         raise InvalidValueError(
@@ -50,6 +56,7 @@ def remote_endpoint(connection: Connection) -> ConnectEndpoint:
         headers=(*endpoint.headers, *headers),
         token_source=source,
         user_agent=_user_agent(conn_id, extra.get("user_agent")) or endpoint.user_agent,
+        **own,
     )
 
 
@@ -84,6 +91,18 @@ def _headers(conn_id: str, given: Any) -> tuple[tuple[str, str], ...]:
             )
         mask_secret({name.replace("-", "_"): value})
     return tuple(sorted(found.items()))
+
+
+def _header_name(conn_id: str, extra: str, given: Any) -> str | None:
+    if given is None:
+        return None
+    name = str(given).lower()
+    if name in _NOT_A_HEADER or _HEADER.fullmatch(name) is None:
+        raise InvalidValueError(
+            f"connection {conn_id!r}: its extra {extra} is {given!r}, which is no name of a header of its own; "
+            'expected one such as "x-proxy-auth"'
+        )
+    return name
 
 
 def _token_source(conn_id: str, extra: Mapping[str, Any]) -> TokenSource | None:

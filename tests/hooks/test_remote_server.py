@@ -48,6 +48,11 @@ def test_headers_and_user_agent_are_taken_from_extras() -> None:
     assert "s3cret" not in f"{found} {found!r}"
 
 
+def test_the_headers_of_token_and_session_are_taken_from_extras() -> None:
+    found = remote_endpoint(connection("t", token_header="X-Proxy-Auth", session_header="x-session-id"))
+    assert (found.token_header, found.session_header) == ("x-proxy-auth", "x-session-id")
+
+
 def test_values_of_headers_that_are_named_like_secrets_are_masked_in_logs() -> None:
     from airflow.sdk._shared.secrets_masker import redact
 
@@ -86,6 +91,12 @@ def test_who_may_edit_connections_may_not_run_programs_unless_the_deployment_say
         ({"headers": {"x y": "s3cret"}}, "names 'x y'"),
         ({"headers": {"x-key": 5}}, "the value of 'x-key' in its extra headers is not printable ASCII text"),
         ({"headers": {"x-key": "s3cret\n"}}, "the value of 'x-key' in its extra headers is not printable ASCII text"),
+        ({"token_header": "authorization"}, "its extra token_header is 'authorization', which is no name of a header"),
+        ({"session_header": "x y"}, "its extra session_header is 'x y', which is no name of a header of its"),
+        (
+            {"headers": {"x-session": "s3cret"}, "session_header": "X-Session"},
+            "two of its extras headers, token_header and session_header name the same header",
+        ),
         ({"user_agent": "a\nb"}, "its extra user_agent is 'a\\nb'; expected at most 256 printable ASCII characters"),
         ({"token_command": "id"}, "its extras name no source of tokens; expected either token_command, a list of"),
         ({"token_command": []}, "its extras name no source of tokens"),
@@ -101,7 +112,7 @@ def test_extras_that_cannot_be_sent_are_refused(
     monkeypatch.setenv(ALLOW, "True")
     with pytest.raises(InvalidValueError) as caught:
         remote_endpoint(connection(**extra))
-    assert str(caught.value).startswith(f"connection 'managed': {message}" if message[:3] == "its" else "connection '")
+    assert str(caught.value).startswith("connection 'managed': ")
     assert message in str(caught.value)
     assert "s3cret" not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""A server's token on every call of a channel: a fixed one, or the present one of a source."""
+"""A server's token on every call of a channel: a fixed one, or the present one of a source, in the header it wants."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from typing import Any
 
 from airflow_abs.spark.access.tokens import TokenSource, current_token
 
+AUTHORIZATION = "authorization"
+
 _NO_TOKEN = "Getting metadata from plugin failed with error: "  # noqa: S105 - gRPC's words, a test reads them
 
 
-def token_credentials(token: str | None, source: TokenSource | None) -> Any:
+def token_credentials(token: str | None, source: TokenSource | None, header: str | None = None) -> Any:
     """`grpc.CallCredentials`, or None without a token. gRPC sends them on secure channels only.
 
-    A source is asked by a thread of gRPC's, so no event loop waits; a call without a token is not sent.
+    `header` takes the token as it is; without one, `authorization` takes it as a bearer's. A source is asked by a
+    thread of gRPC's, so no event loop waits; a call without a token is not sent.
     """
     import grpc
 
-    if source is None:
+    if source is None and (token is None or header is None):
         return None if token is None else grpc.access_token_call_credentials(token)
+    name, scheme = (AUTHORIZATION, "Bearer ") if header is None else (header, "")
 
     def give(_: Any, answer: Callable[[Any, Exception | None], None]) -> None:
         try:
-            metadata = (("authorization", f"Bearer {current_token(source)}"),)
+            metadata = ((name, f"{scheme}{token if source is None else current_token(source)}"),)
         except Exception as error:  # whatever it is, the call must end
             answer((), error)
         else:

@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -30,7 +31,9 @@ _RENEW_FRACTION = 0.1
 _RENEW_SECONDS = 120.0
 # A token this fresh is not renewed because a server refuses it: many calls are refused at once.
 _FRESH_SECONDS = 10.0
-_TOKEN_KEYS = ("access_token", "accessToken", "token")
+# What the programs of clouds print, Amazon's `get-session-endpoint` among them.
+_TOKEN_KEYS = ("access_token", "accessToken", "token", "authToken", "AuthToken")
+_END_KEYS = ("expires_on", "expiry", "authTokenExpiresAt", "AuthTokenExpirationTime")
 _LONGEST_QUOTE = 200
 
 
@@ -137,7 +140,8 @@ def refuse_token(source: TokenSource) -> None:
 
 def read_token(answer: object, now: float) -> Token:
     """What a program printed or a function returned: text, or a mapping or JSON object with `access_token`
-    (`accessToken`, `token`) and maybe `expires_in` (seconds), `expires_on` (epoch seconds) or `expiry` (ISO 8601).
+    (`accessToken`, `token`, `authToken`) and maybe its end: `expires_in` (seconds), `expires_on`, `expiry` or
+    `authTokenExpiresAt` (epoch seconds or ISO 8601).
 
     Raises:
         TokenUnavailableError: there is no token in it. The message shows nothing of it.
@@ -166,10 +170,13 @@ def _as_mapping(answer: object) -> Mapping[str, Any] | None:
 def _end(values: Mapping[str, Any], now: float) -> float | None:
     if values.get("expires_in") is not None:
         return now + float(values["expires_in"])
-    if values.get("expires_on") is not None:
-        return float(values["expires_on"])
-    expiry = values.get("expiry")
-    return None if expiry is None else datetime.fromisoformat(str(expiry)).astimezone().timestamp()
+    end = next((values[key] for key in _END_KEYS if values.get(key) is not None), None)
+    if end is None or isinstance(end, int | float):
+        return end
+    if isinstance(end, str):
+        with suppress(ValueError):
+            return float(end)
+    return datetime.fromisoformat(str(end)).astimezone().timestamp()
 
 
 def _unavailable(who: str, found: str) -> TokenUnavailableError:

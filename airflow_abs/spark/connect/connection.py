@@ -59,16 +59,18 @@ class Connection:
         import grpc
 
         started, renewed = time.monotonic(), False
+        session = session_id or request.session_id
+        headers = self.endpoint.headers_of(session)
         while True:
             try:
-                return await getattr(self.stub, method)(request, timeout=CALL_SECONDS, metadata=self.endpoint.headers)
+                return await getattr(self.stub, method)(request, timeout=CALL_SECONDS, metadata=headers)
             except grpc.RpcError as error:
                 if not renewed and self.endpoint.may_renew_token(error):
                     renewed = True
                     continue
                 waited = time.monotonic() - started
                 if not is_connection_lost(error):
-                    raise await self.read_error(error, session_id or request.session_id) from None
+                    raise await self.read_error(error, session) from None
                 if waited >= patience:
                     raise describe_unreachable(self.endpoint, error, CALL_SECONDS) from None
                 await asyncio.sleep(_BACKOFF_SECONDS)
@@ -96,7 +98,8 @@ class Connection:
         if error.code() in unreached or token_failure(error) is not None:
             return describe_unreachable(self.endpoint, error, CALL_SECONDS)
         endpoint = self.endpoint
-        call = FailedCall(self.stub, self.user_context(), session_id, endpoint.headers, endpoint.user_agent)
+        headers = endpoint.headers_of(session_id)
+        call = FailedCall(self.stub, self.user_context(), session_id, headers, endpoint.user_agent)
         return await read_error(call, error)
 
 

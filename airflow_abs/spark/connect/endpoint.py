@@ -33,7 +33,8 @@ class ConnectEndpoint:
 
     `user_id` belongs to the identity of a session: only the same user reaches a session or operation again.
     `headers` are sent with every call (pairs of name and value; from parameters of the URL that have no other meaning).
-    With `token_source` there is a token, too, and none that a URL could show.
+    With `token_source` there is a token, too, and none that a URL could show. `token_header` takes the token without
+    "Bearer"; `session_header` takes the id of the Spark session that a call belongs to.
     `allow_untried_spark`: also a server of a release that was not tested, see `Abilities.check`.
     `remedy` says what to do if nothing answers there.
     """
@@ -45,6 +46,8 @@ class ConnectEndpoint:
     user_id: str = DEFAULT_USER
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     token_source: TokenSource | None = None
+    token_header: str | None = None
+    session_header: str | None = None
     user_agent: str = CLIENT_TYPE
     allow_untried_spark: bool = False
     remedy: str = field(default="start it, or correct host, port and TLS in the connection", repr=False)
@@ -98,6 +101,11 @@ class ConnectEndpoint:
         plain_token = self.token is not None and not self.use_ssl and self.is_loopback
         address = f"localhost:{self.port}" if plain_token else self.address
         return f"sc://{address}/;" + ";".join(f"{name}={quote(value, safe='')}" for name, value in parameters)
+
+    def headers_of(self, session_id: str) -> tuple[tuple[str, str], ...]:
+        """What goes with a call of this session, besides the token."""
+        own = () if self.session_header is None else ((self.session_header, session_id),)
+        return (*self.headers, *own)
 
     @property
     def address(self) -> str:
@@ -163,7 +171,7 @@ def _open(endpoint: ConnectEndpoint, insecure: Callable[..., Any], secure: Calla
     if not endpoint.has_token and not endpoint.is_encrypted:
         return insecure(endpoint.address, options=options)
     credentials = grpc.ssl_channel_credentials() if endpoint.is_encrypted else grpc.local_channel_credentials()
-    of_token = token_credentials(endpoint.token, endpoint.token_source)
+    of_token = token_credentials(endpoint.token, endpoint.token_source, endpoint.token_header)
     if of_token is not None:
         credentials = grpc.composite_channel_credentials(credentials, of_token)
     return secure(endpoint.address, credentials, options=options)
@@ -201,7 +209,8 @@ def probe_blocking(endpoint: ConnectEndpoint, timeout: float = 3.0) -> str:
     endpoint.await_token()
     with open_blocking_channel(endpoint) as channel:
         try:
-            stub, request, headers = _stub(channel), version_request(endpoint), endpoint.headers
+            stub, request = _stub(channel), version_request(endpoint)
+            headers = endpoint.headers_of(request.session_id)
             try:
                 response = stub.AnalyzePlan(request, timeout=timeout, metadata=headers)
             except grpc.RpcError as error:

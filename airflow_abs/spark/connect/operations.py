@@ -42,12 +42,16 @@ def derive_id(*parts: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What to execute: `plan` is a serialised `spark.connect.Plan` (a relation or a command)."""
+    """What to execute: `plan` is a serialised `spark.connect.Plan` (a relation or a command).
+
+    `server_session` is what `set_config` returned: the server refuses the plan in a session of another one's settings.
+    """
 
     session_id: str
     operation_id: str
     plan: bytes = field(repr=False)
     tags: tuple[str, ...] = ()
+    server_session: str = ""
 
 
 async def is_alive(connection: Connection, operation: Operation) -> bool:
@@ -132,13 +136,19 @@ async def release_session(connection: Connection, session_id: str) -> None:
     await _call_if_there(connection, "ReleaseSession", request)
 
 
-async def set_config(connection: Connection, session_id: str, values: Mapping[str, str]) -> None:
-    """Set Spark settings of a session, which this creates if need be."""
+async def set_config(connection: Connection, session_id: str, values: Mapping[str, str]) -> str:
+    """Set Spark settings of a session, which this creates if need be.
+
+    Returns:
+        The server's own id of the session. A server or service that was restarted, or has dropped an idle session, has
+        another one, without these settings, under the same `session_id`.
+    """
     request = _config_request(connection, session_id)
     request.operation.set.SetInParent()
     for key in sorted(values):
         request.operation.set.pairs.add(key=key, value=values[key])
-    await connection.call("Config", request)
+    response = await connection.call("Config", request)
+    return str(response.server_side_session_id)
 
 
 async def get_config(connection: Connection, session_id: str, keys: Sequence[str]) -> dict[str, str | None]:

@@ -34,7 +34,7 @@ class ResponseStream:
         self._operation = operation
         self._on_response = on_response
         self._last_response_id = ""
-        self._server_session_id = ""
+        self._server_session_id = operation.server_session
         self._complete = False
 
     async def read_to_end(self) -> None:
@@ -100,7 +100,7 @@ class ResponseStream:
         self._on_response(response)
 
     def _open(self) -> Any:
-        stub, headers = self._connection.stub, self._connection.endpoint.headers
+        stub, headers = self._connection.stub, self._connection.endpoint.headers_of(self._operation.session_id)
         if self._last_response_id:
             # Never the plan again: a server that was restarted meanwhile would run it a second time.
             return stub.ReattachExecute(self._reattach_request(), metadata=headers)
@@ -116,6 +116,8 @@ class ResponseStream:
             client_type=self._connection.client_type,
             tags=self._operation.tags,
         )
+        if self._server_session_id:
+            request.client_observed_server_side_session_id = self._server_session_id
         request.request_options.add().reattach_options.reattachable = True
         return request
 

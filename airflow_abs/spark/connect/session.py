@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -88,9 +89,13 @@ def _create(endpoint: ConnectEndpoint, session_id: str | None, config: Mapping[s
         def toChannel(self) -> Any:  # noqa: N802
             return open_blocking_channel(endpoint)
 
-    parameters = {**dict(endpoint.headers), "user_id": endpoint.user_id, "user_agent": endpoint.user_agent}
-    if session_id is not None:
-        parameters["session_id"] = session_id
+    session_id = session_id or str(uuid.uuid4())
+    parameters = {
+        **dict(endpoint.headers_of(session_id)),
+        "user_id": endpoint.user_id,
+        "user_agent": endpoint.user_agent,
+        "session_id": session_id,
+    }
     builder = SparkSession.builder.config(map=dict(EVERY_SESSION))
     builder = builder.channelBuilder(EndpointChannels(params=parameters))
     session = builder.create()

@@ -48,7 +48,7 @@ class AttemptExecution:
             ExchangeError: a template cannot be read, or what was written not be measured.
         """
         attempt, folder = self.work.attempt, self.work.spec.folder
-        await set_config(self.connection, attempt.session_id(folder), self.work.settings())
+        server_session = await set_config(self.connection, attempt.session_id(folder), self.work.settings())
         await self._send_py_files(attempt.session_id(folder))
         await self._check_sources("before")
         for piece in self.work.pieces:
@@ -60,6 +60,7 @@ class AttemptExecution:
                     operation_id=self.work.operation_id(number, piece),
                     plan=await asyncio.to_thread(self.work.build_plan, number, piece),
                     tags=(attempt.tag(folder),),
+                    server_session=server_session,
                 )
                 outcome = await self._execute(number, piece, operation)
                 found = read_observed(outcome.observed, operation.operation_id, step)

@@ -169,17 +169,20 @@ def _log_offset(offset: object) -> int | None:
     return None
 
 
-async def start_query(connection: Connection, session_id: str, plan: bytes) -> RunningQuery:
+async def start_query(
+    connection: Connection, session_id: str, plan: bytes, *, server_session: str = ""
+) -> RunningQuery:
     """Start it.
 
     Args:
         session_id: in which no query of that name runs.
         plan: a serialised `spark.connect.Plan` with the command that starts it.
+        server_session: what `set_config` returned, if the query needs these settings.
 
     Raises:
         SparkOperationError: it cannot be started.
     """
-    started = (await _execute(connection, session_id, plan)).write_stream_operation_start_result
+    started = (await _execute(connection, session_id, plan, server_session)).write_stream_operation_start_result
     return RunningQuery(session_id, started.query_id.id, started.query_id.run_id)
 
 
@@ -274,8 +277,8 @@ async def _ask(connection: Connection, query: RunningQuery, **what: bool) -> Any
     return answer.streaming_query_command_result
 
 
-async def _execute(connection: Connection, session_id: str, plan: bytes) -> Any:
-    operation = Operation(session_id, str(uuid.uuid4()), plan)
+async def _execute(connection: Connection, session_id: str, plan: bytes, server_session: str = "") -> Any:
+    operation = Operation(session_id, str(uuid.uuid4()), plan, server_session=server_session)
     outcome = await execute_operation(connection, operation)
     await release_operation(connection, operation)
     (answer,) = outcome.answers

@@ -239,8 +239,8 @@ class StreamRun:
                     return QueryEnded(failure)
             await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address, slots)
             self._renewed_at = time.time()
-            await set_config(self.connection, session_id, conf)
-            self._query = await start_query(self.connection, session_id, plan)
+            server_session = await set_config(self.connection, session_id, conf)
+            self._query = await start_query(self.connection, session_id, plan, server_session=server_session)
         except SparkOperationError as error:
             return QueryEnded(QueryFailure(str(error), error.restartable))
         except ExchangeUnreachableError as error:

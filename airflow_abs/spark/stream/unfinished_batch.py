@@ -44,10 +44,10 @@ async def finish_batch(
     Raises:
         SparkOperationError: it cannot be started, or the server does not answer.
     """
-    await set_config(connection, session_id, conf)
+    server_session = await set_config(connection, session_id, conf)
     once = protos().Plan.FromString(plan)
     once.command.write_stream_operation_start.processing_time_interval = _NEVER_AGAIN
-    query = await start_query(connection, session_id, bytes(once.SerializeToString()))
+    query = await start_query(connection, session_id, bytes(once.SerializeToString()), server_session=server_session)
     while await read_activity(connection, query) is not Activity.ENDED:
         done = await read_progress(connection, query)
         if done:

@@ -1,25 +1,44 @@
-"""A managed server's gate, before a real one: a header that it wants, and tokens that end while operations run."""
+"""Gates of managed services, before a real server: headers that they want, tokens and sessions that end meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from airflow.sdk import Connection
 
+from airflow_abs.hooks.remote_server import remote_endpoint
 from airflow_abs.spark.access import tokens
 from airflow_abs.spark.access.tokens import TokenCommand
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, probe_blocking
 from airflow_abs.spark.connect.execute import execute_operation
-from airflow_abs.spark.connect.operations import Operation, derive_id, get_config, release_operation, release_session
+from airflow_abs.spark.connect.operations import (
+    Operation,
+    derive_id,
+    get_config,
+    release_operation,
+    release_session,
+    set_config,
+)
 from airflow_abs.spark.connect.session import open_session
-from airflow_abs.spark.errors import ConnectAccessDeniedError, TokenUnavailableError
-from tests.spark.access.gate import HEADER, Gate, open_gate
-from tests.spark.connect_plans import sleep
+from airflow_abs.spark.errors import (
+    ConnectAccessDeniedError,
+    ConnectServerUnreachableError,
+    TokenUnavailableError,
+    TransientSparkError,
+)
+from airflow_abs.testing.examples import compare_example, generate_data
+from tests.spark.access.gate import PROFILES, Gate, open_gate
+from tests.spark.connect_plans import query, sleep
 
 pytestmark = pytest.mark.spark
 
@@ -30,19 +49,25 @@ def passage(connect_server: ConnectEndpoint) -> Iterator[Gate]:
         yield gate
 
 
-@pytest.fixture
-def gate(passage: Gate) -> Gate:
-    """Nothing asked yet, and no token good."""
+@pytest.fixture(params=PROFILES, ids=lambda profile: profile.name)
+def gate(passage: Gate, request: pytest.FixtureRequest) -> Gate:
+    """Of each service; nothing asked yet, and no token good."""
+    passage.profile, passage.is_idle = request.param, False
     passage.tokens, passage.asked, passage.refused, passage.agents = {}, [], [], set()
     return passage
 
 
 @pytest.fixture
-def managed(gate: Gate, tmp_path: Path) -> ConnectEndpoint:
-    """Its tokens are what a file says when they are needed."""
-    source = TokenCommand(("cat", str(tmp_path / "token")))
+def managed(gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConnectEndpoint:
+    """What a connection for the service gives; its tokens are what a file says when they are needed."""
+    monkeypatch.setenv("AIRFLOW__ADAPTIVE_SPARK__ALLOW_TOKEN_COMMANDS", "True")
     issue(gate, tmp_path, "first")
-    return ConnectEndpoint("127.0.0.1", gate.port, headers=(HEADER,), token_source=source, user_agent="acme-etl/7")
+    extra = {**gate.profile.extra, "token_command": ["cat", str(tmp_path / "token")], "user_agent": "acme-etl/7"}
+    return remote_endpoint(
+        Connection(
+            conn_id="managed", conn_type="spark_connect", host="127.0.0.1", port=gate.port, extra=json.dumps(extra)
+        )
+    )
 
 
 def issue(gate: Gate, folder: Path, token: str, seconds: float = 600.0) -> None:
@@ -58,11 +83,14 @@ def test_the_probe_sends_token_header_and_user_agent(managed: ConnectEndpoint, g
 
 
 @pytest.mark.sample
-@pytest.mark.parametrize("change", [{"headers": ()}, {"token_source": None}], ids=["no header", "no token"])
-def test_without_header_or_token_nobody_gets_in(change: dict[str, None], managed: ConnectEndpoint, gate: Gate) -> None:
-    with pytest.raises(ConnectAccessDeniedError, match="the token has ended, or the header is missing"):
-        probe_blocking(replace(managed, **change))  # type: ignore[arg-type]
+def test_without_any_of_its_headers_nobody_gets_in(managed: ConnectEndpoint, gate: Gate) -> None:
+    lacking = ({"headers": ()}, {"token_source": None}, {"token_header": None}, {"session_header": None})
+    for without in [replace(managed, **change) for change in lacking]:  # type: ignore[arg-type]
+        if without != managed:
+            with pytest.raises(ConnectAccessDeniedError, match="the token has ended, or the header is missing"):
+                probe_blocking(without)
     assert gate.asked == []
+    assert len(gate.refused) >= 2
 
 
 def test_pysparks_own_client_sends_them_too(managed: ConnectEndpoint, gate: Gate) -> None:
@@ -128,8 +156,7 @@ def test_a_token_that_is_new_and_refused_is_no_reason_to_go_on(managed: ConnectE
 
 
 def test_a_source_that_gives_no_token_is_named_at_once_and_nothing_is_sent(gate: Gate, tmp_path: Path) -> None:
-    source = TokenCommand(("cat", str(tmp_path / "none")))
-    endpoint = ConnectEndpoint("127.0.0.1", gate.port, headers=(HEADER,), token_source=source)
+    endpoint = ConnectEndpoint("127.0.0.1", gate.port, token_source=TokenCommand(("cat", str(tmp_path / "none"))))
 
     async def ask() -> None:
         async with open_connection(endpoint) as connection:
@@ -141,3 +168,44 @@ def test_a_source_that_gives_no_token_is_named_at_once_and_nothing_is_sent(gate:
             attempt()
     assert time.monotonic() - started < 12  # a lost connection would be tried again for 15 s
     assert (gate.asked, gate.refused, gate.agents) == ([], [], set())
+
+
+def test_a_session_that_the_service_replaced_runs_nothing_without_its_settings(
+    managed: ConnectEndpoint, tmp_path: Path
+) -> None:
+    session, zone = derive_id("replaced", str(tmp_path)), {"spark.sql.session.timeZone": "Asia/Tokyo"}
+
+    async def run(connection: Any, server_session: str) -> str:
+        plan = query("SELECT current_timezone() AS zone")
+        operation = Operation(session, str(uuid.uuid4()), plan, server_session=server_session)
+        outcome = await execute_operation(connection, operation)
+        (rows,) = [pa.ipc.open_stream(batch).read_all() for batch in outcome.arrow_batches]
+        return str(rows["zone"][0])
+
+    async def replace_it() -> list[str]:
+        async with open_connection(managed) as connection:
+            first = await set_config(connection, session, zone)
+            await release_session(connection, session)  # and the next call makes another one of that id
+            with pytest.raises(TransientSparkError) as caught:
+                await run(connection, first)
+            assert caught.value.error_class == "INVALID_HANDLE.SESSION_CHANGED"
+            found = [await run(connection, await set_config(connection, session, zone))]
+            await release_session(connection, session)
+        return found
+
+    assert asyncio.run(replace_it()) == ["Asia/Tokyo"]
+
+
+def test_a_service_that_has_ended_the_server_is_named_with_what_it_says(managed: ConnectEndpoint, gate: Gate) -> None:
+    gate.is_idle = True
+    with pytest.raises(ConnectServerUnreachableError, match="the session has been terminated") as caught:
+        probe_blocking(managed)
+    assert caught.value.restartable
+
+
+@pytest.mark.slow
+def test_a_whole_job_gets_through(managed: ConnectEndpoint, gate: Gate, tmp_path: Path) -> None:
+    generate_data(tmp_path / "data")
+    assert compare_example("daily_revenue", tmp_path / "data", managed, 3) is None
+    assert gate.refused == []
+    assert {"AnalyzePlan", "Config", "ExecutePlan", "ReattachExecute", "ReleaseSession"} <= set(gate.asked)

@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,13 @@ def counting(folder: Path, answer: str = "t$n", lifetime: float = 900.0) -> Toke
         ('{"accessToken": "abc", "expires_on": 1800000060}', Token("abc", NOW + 60)),
         ('{"token": "abc", "expiry": "2027-01-15T08:01:00Z"}', Token("abc", NOW + 60)),
         ({"access_token": "abc", "expires_in": 60}, Token("abc", NOW + 60)),
+        (
+            '{"endpoint": "x", "authToken": "abc", "authTokenExpiresAt": "2027-01-15T08:01:00+00:00"}',
+            Token("abc", NOW + 60),
+        ),
+        ('{"AuthToken": "abc", "AuthTokenExpirationTime": 1800000060.5}', Token("abc", NOW + 60.5)),
+        ({"authToken": "abc", "authTokenExpiresAt": datetime(2027, 1, 15, 8, 1, tzinfo=UTC)}, Token("abc", NOW + 60)),
+        ({"access_token": "abc", "expires_on": "1800000060"}, Token("abc", NOW + 60)),
     ],
 )
 def test_what_programs_of_clouds_print_is_understood(answer: object, token: Token) -> None:
