@@ -28,7 +28,10 @@ SERVER_RELEASE = "AIRFLOW_ABS_SERVER_RELEASE"
 
 _INSTALL_SECONDS = 1800
 _WHOLE_SPARK = ("pyspark==", "py4j==")
-_TESTED_EXTRAS = ("embedded", "demo", "delta", "iceberg", "s3")
+_PROVIDER = "apache-airflow-providers-apache-spark"
+_TESTED_EXTRAS = ("delta", "iceberg", "s3")
+# Of the extra `demo`, all but the whole of Spark, which brings another release of the client.
+_DEMO_DATA = ("tpchgen-cli>=2", "duckdb>=1.4", "httpx>=0.28")
 _AIRFLOW_DAYS = {"3.1.8": "2026-03-14", "3.2.2": "2026-06-01"}
 """Shortly after each release: its own constraints name what was newest then. Others get what is newest now."""
 
@@ -37,30 +40,35 @@ def make_environment(name: str) -> Path:
     """The Python of an environment, made if need be: "client", with Spark's client alone, or "airflow-RELEASE".
 
     Raises:
-        subprocess.CalledProcessError: pip failed; it has said why.
+        subprocess.CalledProcessError: it cannot be installed; the installer has said why.
     """
     folder = ROOT / "build" / name
     python, ready = folder / "bin" / "python", folder / ".ready"
     if not ready.exists():
         venv.create(folder, clear=True, with_pip=True)
+        # uv for the rest: pip looks for a set of versions of an Airflow of 2026-03 for 20 minutes.
+        _run(python, "-m", "pip", "install", "--quiet", "uv")
         packages = _client_packages(folder) if name == CLIENT else _airflow_packages(name.removeprefix(AIRFLOW))
         for arguments in packages:
-            pip = [str(python), "-m", "pip", "install", "--quiet", *arguments]
-            subprocess.run(pip, cwd=ROOT, check=True, timeout=_INSTALL_SECONDS)
+            _run(python, "-m", "uv", "pip", "install", "--quiet", "--python", str(python), *arguments)
         ready.touch()
     return python
 
 
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, cwd=ROOT, check=True, timeout=_INSTALL_SECONDS)
+
+
 def _airflow_packages(release: str) -> list[Sequence[str]]:
-    """Arguments of pip: a finished Airflow, as somebody has one, then the package and what its tests need."""
+    """Arguments of an installer: a finished Airflow, as somebody has one, then the package and what its tests need."""
     airflow, day = f"apache-airflow=={release}", _AIRFLOW_DAYS.get(release)
-    then = [f"--uploaded-prior-to={day}"] if day else []
+    then = [f"--exclude-newer={day}"] if day else []
     own = f".[{','.join(_TESTED_EXTRAS)}]"
-    return [["--upgrade", "pip>=26"], [*then, airflow], [airflow, "--editable", own, "--group", "dev"]]
+    return [[*then, airflow, _PROVIDER], [airflow, "--editable", own, "--group", "dev", *_DEMO_DATA]]
 
 
 def _client_packages(folder: Path) -> list[Sequence[str]]:
-    """Arguments of pip: what is locked, but the whole of Spark."""
+    """Arguments of an installer: what is locked, but the whole of Spark."""
     locked = (ROOT / "requirements.lock").read_text().splitlines(keepends=True)
     kept = folder / "requirements.txt"
     kept.write_text("".join(line for line in locked if not line.startswith(_WHOLE_SPARK)))

@@ -36,8 +36,8 @@ def test_what_cannot_be_installed_is_what_the_requirements_refuse() -> None:
 
 
 def test_only_an_extra_brings_the_whole_of_spark_and_then_client_and_spark_are_one_release() -> None:
-    spark = [each for each in PROJECT["dependencies"] if each.startswith("pyspark")]
-    assert spark == ["pyspark-client>=4.2,<5"]
+    # The Spark provider brings the client: before 6 the whole of Spark, over which no other client may be written.
+    assert [each for each in PROJECT["dependencies"] if each.startswith("pyspark")] == []
     release = LOCKED["pyspark"]
     assert PROJECT["optional-dependencies"]["embedded"] == [f"pyspark=={release}", f"pyspark-client=={release}"]
     assert LOCKED["pyspark-client"] == release

@@ -7,15 +7,21 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
+from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.spark.server import parent_death
 from airflow_abs.spark.server.application import TOKEN_VARIABLE, Application
 from airflow_abs.spark.server.embedded_state import write_private
 from airflow_abs.spark.server.whole_spark import spark_submit
+
+_PROVIDER = "apache-airflow-providers-apache-spark"
+_SINCE = (6, 3)
+"""Older ones do not follow applications by the APIs of YARN and Kubernetes."""
 
 # Of the worker's environment: no secret of Airflow's leaves for the cluster with a legacy submission.
 _KEPT = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "KUBECONFIG")
@@ -23,9 +29,19 @@ _KEPT_PREFIXES = ("SPARK_", "HADOOP_", "YARN_", "KRB5")
 
 
 class SparkSubmission(SparkSubmitHook):
-    """The provider's hook with the driver on the cluster, for one application that is left to itself."""
+    """The provider's hook with the driver on the cluster, for one application that is left to itself.
+
+    Raises:
+        InvalidValueError: the provider is too old.
+    """
 
     def __init__(self, conn_id: str) -> None:
+        found = version(_PROVIDER)
+        if tuple(map(int, found.split(".")[:2])) < _SINCE:
+            raise InvalidValueError(
+                f"connection {conn_id!r}: {_PROVIDER} {found} cannot start a Spark server on a cluster; "
+                f"pip install '{_PROVIDER}>={_SINCE[0]}.{_SINCE[1]}'"
+            )
         super().__init__(conn_id=conn_id, deploy_mode="cluster")
         self._yarn_track_via_rm_api = self._is_yarn
         self._track_driver_via_k8s_api = self._is_kubernetes

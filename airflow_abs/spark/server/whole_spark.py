@@ -29,7 +29,7 @@ class SparkMissingError(RuntimeError):
 
 def find_spark_home(whose: str) -> Path:
     """The folder with Spark's programs and jars: of this Python, else what `install_spark` has made, of the client's
-    release or else the newest.
+    release, else of its release line, else the newest.
 
     `whose` says for the message who needs them.
 
@@ -39,8 +39,12 @@ def find_spark_home(whose: str) -> Path:
     own = pyspark_folder()
     installed = {home.parent.name: home for home in _installed(os.environ).glob("*/pyspark")}
     # A server of another release than the client's is refused, so a newer one must not stand in the way of that.
-    fitting = client_version() if installed else ""
-    in_order = sorted(installed, key=lambda release: (release == fitting, _number(release)), reverse=True)
+    client = client_version() if installed else ""
+
+    def fits(release: str) -> tuple[bool, bool, tuple[int, ...]]:
+        return release == client, _number(release)[:2] == _number(client)[:2], _number(release)
+
+    in_order = sorted(installed, key=fits, reverse=True)
     for home in (own, *(installed[release] for release in in_order)):
         if (home / _SUBMIT).is_file():
             return home

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.hooks.clusters import open_cluster
 from airflow_abs.hooks.clusters.submission import SparkSubmission
 from airflow_abs.spark.server.application import Application
@@ -80,3 +81,13 @@ def test_the_token_is_on_no_command_line_and_nothing_else_of_the_worker_leaves(
     assert not [name for name in seen["env"] if name.startswith("AIRFLOW")]
     assert seen["mode"] == 0o600
     assert seen["file"].splitlines() == ["spark.driver.memory 1g", "spark.x a\\\\b\\nc"]
+
+
+def test_a_provider_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_abs.hooks.clusters.submission.version", lambda _: "6.0.2")
+    with pytest.raises(InvalidValueError) as caught:
+        SparkSubmission("cluster")
+    assert str(caught.value) == (
+        "connection 'cluster': apache-airflow-providers-apache-spark 6.0.2 cannot start a Spark server on a cluster; "
+        "pip install 'apache-airflow-providers-apache-spark>=6.3'"
+    )

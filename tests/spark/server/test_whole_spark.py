@@ -48,7 +48,8 @@ def test_the_client_alone_is_not_the_whole_of_spark(client_alone: Path) -> None:
 def test_spark_is_installed_beside_the_client_once_and_the_newest_is_found(
     client_alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for release in ("4.9.0", "4.10.0", client_version()):
+    of_line = f"{client_version().rpartition('.')[0]}.99"
+    for release in ("4.9.0", "4.10.0", of_line, client_version()):
         build_wheel(tmp_path, release)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
@@ -58,6 +59,8 @@ def test_spark_is_installed_beside_the_client_once_and_the_newest_is_found(
         assert f"installed in {spark}/{release}/pyspark" in capsys.readouterr().out
     assert find_spark_home("a test") == spark / "4.10.0" / "pyspark"
     assert sorted(each.name for each in spark.iterdir()) == ["4.10.0", "4.9.0"]
+    assert main(["server", "install", "--spark", of_line]) == 0
+    assert find_spark_home("a test") == spark / of_line / "pyspark"
     assert main(["server", "install"]) == 0
     assert find_spark_home("a test") == spark / client_version() / "pyspark"
     assert [each.name for each in client_alone.iterdir()] == []
