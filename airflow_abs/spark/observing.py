@@ -85,6 +85,8 @@ def read_observed(observed: Mapping[str, bytes], name: str, step: PlannedStep) -
     if name not in observed:
         return Observed()
     metrics: Any = protos().ExecutePlanResponse.ObservedMetrics.FromString(observed[name])
+    if not metrics.values:  # before Spark 4.2, where 4.2 says nothing: the part's plan turned out to be empty
+        return Observed()
     values = iter([int(value.long) for value in metrics.values])
     rows = next(values)
     checksum = next(values) if step.row_hash else None

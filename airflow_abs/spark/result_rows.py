@@ -10,6 +10,8 @@ from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.manifest import Manifest
 from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.exchange.storage.locations import locate
+from airflow_abs.spark.connect.abilities import release_number
+from airflow_abs.spark.connect.protocol import client_version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +22,9 @@ def arrow_schema(schema: str) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    return to_arrow_schema(StructType.fromJson(json.loads(schema)), timezone="UTC")
+    # Before 4.2 pyspark takes no time zone here, and means UTC.
+    zone = {"timezone": "UTC"} if release_number(client_version()) >= (4, 2) else {}
+    return to_arrow_schema(StructType.fromJson(json.loads(schema)), **zone)
 
 
 def read_rows(session: Any, folder: JobFolder, step: PlannedStep, manifests: Sequence[Manifest]) -> pa.Table:

@@ -36,6 +36,7 @@ from airflow_abs.spark.compile.key_types import resolve_keys
 from airflow_abs.spark.compile.output_types import check_columns, check_types
 from airflow_abs.spark.compile.pruned_sources import keep_values
 from airflow_abs.spark.compile.source_schema import resolve_files
+from airflow_abs.spark.newer_fields import find_newer_field
 from airflow_abs.spark.relations import Relation
 from airflow_abs.spark.source_files import check_condition
 from airflow_abs.spark.template import PLACEHOLDER_PREFIX, find_placeholders, find_session_bound, reads_stream
@@ -151,10 +152,11 @@ def compile_vertices(
     """
     compiled: dict[str, CompiledVertex] = {}
     numbers = count()
-    resolve = _resolve_ahead(session, programs.values(), open_path)
+    resolve, release = _resolve_ahead(session, programs.values(), open_path), str(session.version)
     with pickled_by_value():
         for vertex in graph.vertices:
-            compilation = _VertexCompilation(session, graph, compiled, numbers, now or datetime.now(UTC), resolve)
+            today = now or datetime.now(UTC)
+            compilation = _VertexCompilation(session, graph, compiled, numbers, today, resolve, release)
             program = programs[vertex.name]
             with set_conf(session, vertex.name, program.options.spark_conf):
                 try:
@@ -201,6 +203,7 @@ class _VertexCompilation:
     numbers: count[int]
     now: datetime
     resolve: Callable[[str, Files], ResolvedFiles]
+    release: str
     frames: dict[str, DataFrame] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
     call_sites: Mapping[int, str] = field(default_factory=dict)
@@ -315,6 +318,14 @@ class _VertexCompilation:
         bound = find_session_bound(relation)
         if bound:
             raise JobGraphError(f"vertex {vertex!r}: the plan of its transform holds {bound}")
+        newer = find_newer_field(relation, self.release)
+        if newer is not None:
+            field, since = newer
+            raise JobGraphError(
+                f"vertex {vertex!r}: the plan of its transform has {field}, which came with Spark {since}; the server "
+                f"runs Spark {self.release}, and would skip it without a word. Write the step without it, or run the "
+                f"server on Spark {since} or newer"
+            )
         if reads_stream(relation):
             raise JobGraphError(
                 f"vertex {vertex!r}: its transform reads a stream (readStream), which has no end, and a subtask reads "

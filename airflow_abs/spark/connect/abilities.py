@@ -2,7 +2,7 @@
 
 `Abilities` is made once per server: `open_session` makes it from the answer to its probe, `Connection.abilities` when
 something asks first. Code that needs an ability asks `abilities.has(...)` and otherwise does what `fallback` says.
-`plan` refuses a server of a release that was not tested: plans travel as protobuf, and a server skips fields
+`plan` refuses a server of a release line that was not tested: plans travel as protobuf, and a server skips fields
 that are newer than itself without a word. `make test-spark-versions` tries servers of other releases.
 """
 
@@ -23,35 +23,46 @@ class Ability:
     Args:
         since: the first release line that can.
         lack: what an older server cannot do, as a main clause for messages.
-        fallback: what this package does there instead; "" where it does nothing, and then no release without
-            the ability can be tried.
+        fallback: what this package does there instead.
     """
 
     since: tuple[int, int]
     lack: str
-    fallback: str = ""
+    fallback: str
 
 
 # `operations.is_alive`
 OPERATION_STATUS = Ability((4, 2), "it has no GetStatus", "whether an operation lives is told by its session")
 # `classification.py`
-PYTHON_ERROR_CLASSES = Ability((4, 2), "errors of its Python functions have no error class")
+PYTHON_ERROR_CLASSES = Ability(
+    (4, 2), "errors of its Python functions have no error class", "they are told by the class of Java's exception"
+)
 # `session.open_session`: pyspark's client reads them when it sends local rows
 PLAIN_NUMBERS = Ability((4, 2), "it gives sizes in settings a unit", "the unit is dropped")
-# `spark/proof/`
-PROVED_PLANS = Ability((4, 2), "the proof does not know how it writes explained plans")
-# pyspark's client, in plans
-IN_SUBQUERY_VALUES = Ability(
-    (4, 1), "it skips what came to plans with 4.1, such as the values of an IN with a subquery"
+LOCAL_ROW_SETTINGS = Ability(
+    (4, 1), "it does not know all settings that pyspark's client asks for", "they are the client's own"
 )
+# `newer_fields.py`
+NEWER_FIELDS = Ability((4, 2), "it skips what is newer in plans", "a step whose plan has such a field is refused")
+# `spark/proof/`
+PROVED_PLANS = Ability((4, 2), "its operators were not all looked at", "steps with others than the corpus' are refused")
 
-ABILITIES = (OPERATION_STATUS, PYTHON_ERROR_CLASSES, PLAIN_NUMBERS, PROVED_PLANS, IN_SUBQUERY_VALUES)
+ABILITIES = (
+    OPERATION_STATUS,
+    PYTHON_ERROR_CLASSES,
+    PLAIN_NUMBERS,
+    LOCAL_ROW_SETTINGS,
+    NEWER_FIELDS,
+    PROVED_PLANS,
+)
 """All of them. docs/reference/compatibility.md says how each was found."""
 
-TRIED: Mapping[tuple[int, ...], tuple[int, ...]] = {(4, 2): (0, 1), (4, 3): (0,)}
+TRIED: Mapping[tuple[int, ...], tuple[int, ...]] = {(4, 1): (4,), (4, 2): (0, 1), (4, 3): (0,)}
 """The release lines that were tried, with their patches; docs/reference/compatibility.md says what ran on each."""
-TRIED_WITH = (4, 2)
-"""The client's release line then: one that is newer may send what an older server skips."""
+NEWEST_CLIENT = (4, 2)
+"""The client's release line then: one that is newer may send what an older server skips, see `newer_fields.py`."""
+OLDEST_CLIENT = (4, 1)
+"""The oldest release line of the client that was tried."""
 
 _log = logging.getLogger(__name__)
 
@@ -74,13 +85,18 @@ class Abilities:
     def check(self, client: str, *, allow_untried: bool = False) -> None:
         """Whether a client of this release may use the server; warns once of one that was not tested.
 
-        Tried servers may be used, newer patches of a tried release line too, and with `allow_untried` all that are not
-        older than the tried ones.
+        Tried servers may be used, other patches of a tried release line too, and with `allow_untried` newer lines.
 
         Raises:
             VersionMismatchError: any other. The message says why, and what to do.
         """
         server, ours = release_number(self.release), release_number(client)
+        if ours[:2] < OLDEST_CLIENT:
+            oldest = ".".join(map(str, OLDEST_CLIENT))
+            raise VersionMismatchError(
+                f"this Airflow has pyspark {client}; expected {oldest} or newer: pip install "
+                f"'pyspark-client>={oldest}', or, beside the whole of pyspark, both packages in the same version"
+            )
         if server[0] != ours[0]:
             raise VersionMismatchError(
                 f"Spark Connect server runs Spark {self.release}, this Airflow has pyspark {client}: a server of "
@@ -90,12 +106,12 @@ class Abilities:
         if server[2] in tried:
             return
         if server < ours and not tried:
-            missing = "; ".join(each.lack for each in ABILITIES if not self.has(each) and not each.fallback)
             raise VersionMismatchError(
-                f"Spark Connect server runs Spark {self.release}, which is too old for pyspark {client}"
-                f"{f': {missing}' if missing else ''}; run the server on Spark {_usable(ours)}"
+                f"Spark Connect server runs Spark {self.release}, which is older than pyspark {client} and was not "
+                "tested with it: it would skip what is newer in plans without a word; run the server on Spark "
+                f"{_usable(ours)}"
             )
-        if not allow_untried and not (tried and server[2] > max(tried)):
+        if not allow_untried and not tried:
             raise VersionMismatchError(
                 f"Spark Connect server runs Spark {self.release}, which was not tested with this release of "
                 f"airflow_abs; run the server on Spark {_usable(ours)}, or run `airflow-abs server check`, and if it "
@@ -114,8 +130,8 @@ def _warn_once(release: str) -> None:
 
 
 def _fits(server: tuple[int, ...], client: tuple[int, ...]) -> bool:
-    """Whether what was tried holds for this client, too: see `TRIED_WITH`."""
-    return server[:2] >= client[:2] or client[:2] == TRIED_WITH
+    """Whether what was tried holds for this client, too: see `NEWEST_CLIENT`."""
+    return server[:2] >= client[:2] or client[:2] <= NEWEST_CLIENT
 
 
 def _usable(client: tuple[int, ...]) -> str:

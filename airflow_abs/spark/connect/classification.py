@@ -32,6 +32,8 @@ _HEADER_MISFITS = (
     "CSV header does not conform to the schema",
     "Number of column in CSV header is not equal to number of fields in the schema",
 )
+# Before Spark 4.2 an exception of a Python function has no error class; this is Java's.
+_PYTHON_ERROR = "org.apache.spark.api.python.PythonException"
 # The first rule that applies to any error of the chain decides. So what names a cause stands before what wraps one:
 # a failed read is a lost input only if it was neither the network nor a record that the user's data got wrong.
 _RULES = (
@@ -42,6 +44,8 @@ _RULES = (
     _Rule(TransientSparkError, "SPARK_CONNECT_ILLEGAL_STATE"),
     _Rule(SubtaskOutOfMemoryError, "PYTHON_EXCEPTION", "\nMemoryError"),
     _Rule(UserCodeError, "PYTHON_EXCEPTION"),
+    _Rule(SubtaskOutOfMemoryError, _PYTHON_ERROR, "\nMemoryError"),
+    _Rule(UserCodeError, _PYTHON_ERROR),
     _Rule(UserCodeError, "USER_RAISED_EXCEPTION"),
     _Rule(SubtaskOutOfMemoryError, "java.lang.OutOfMemoryError"),
     _Rule(SubtaskOutOfMemoryError, "UNABLE_TO_ACQUIRE_MEMORY"),
@@ -131,20 +135,27 @@ def lead_with_users_words(message: str, causes: Sequence[Cause] = ()) -> str:
     text = message.strip()
     match leading_class(text):
         case "PYTHON_EXCEPTION":
-            ends = _TRACEBACK_END.findall(_SQLSTATE.sub("", text).partition("\n")[2])
-            return f"{ends[-1]}\n{text}" if ends else text
+            end = _end_of_traceback(_SQLSTATE.sub("", text).partition("\n")[2])
+            return f"{end}\n{text}" if end else text
         case "USER_RAISED_EXCEPTION":
             return _SQLSTATE.sub("", text.partition("] ")[2]) or text
         case "FAILED_READ_FILE.NO_HINT":
             why = _explain_failed_read(text, causes[1:])
             return f"{why}\n{text}" if why else text
         case "":
+            raised = next((each.message for each in causes if each.error_class.startswith(_PYTHON_ERROR)), "")
             root = causes[-1].message.strip().partition("\n")[0] if len(causes) > 1 else ""
             task = _TASK_FAILURE.search(text)
-            first = root or (task.group(1) if task else None)
+            first = _end_of_traceback(raised) or root or (task.group(1) if task else None)
             return f"{first}\n{text}" if first and not text.startswith(first) else text
         case _:
             return text
+
+
+def _end_of_traceback(text: str) -> str:
+    """Its last line, such as "ValueError: bad customer 7"; "" if there is none."""
+    ends = _TRACEBACK_END.findall(text)
+    return ends[-1] if ends else ""
 
 
 def _explain_failed_read(text: str, causes: Sequence[Cause]) -> str:

@@ -11,6 +11,7 @@ would refuse a second set of classes.
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import re
 import sys
@@ -89,13 +90,14 @@ def _load() -> dict[str, ModuleType]:
     if spec is None or spec.loader is None or not (folder / "__init__.py").is_file():
         raise PysparkMissingError(
             f"airflow_abs found pyspark in {folder.parents[2]}, but no Spark Connect protocol in it; "
-            "install pyspark and pyspark-client in the same version (4.2)"
+            "install pyspark and pyspark-client in the same version"
         )
     package = importlib.util.module_from_spec(spec)
     sys.modules[_PACKAGE] = package
     try:
         for name in _MODULES:
-            importlib.import_module(f"{_PACKAGE}.{name}")
+            if (folder / f"{name}.py").is_file():  # Spark 4.0's client has fewer
+                importlib.import_module(f"{_PACKAGE}.{name}")
         spec.loader.exec_module(package)
         modules = {name: module for name, module in sys.modules.items() if _is_ours(name)}
     finally:
@@ -138,10 +140,30 @@ def pyspark_folder() -> Path:
     imported = sys.modules.get("pyspark")
     spec = imported.__spec__ if imported is not None else importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise PysparkMissingError(
-            "airflow_abs found no pyspark in this Python; install pyspark and pyspark-client in the same version (4.2)"
-        )
+        raise PysparkMissingError("airflow_abs found no pyspark in this Python; install pyspark-client")
     return Path(spec.submodule_search_locations[0])
+
+
+def check_one_release() -> None:
+    """That `pyspark` and `pyspark-client`, which write the same folder, are of one release where both are installed.
+
+    Raises:
+        PysparkMissingError: their files are mixed; says what to install.
+    """
+    found = {each: _installed_version(each) for each in ("pyspark", "pyspark-client")}
+    whole, client = found["pyspark"], found["pyspark-client"]
+    if whole is not None and client is not None and whole != client:
+        raise PysparkMissingError(
+            f"this Python has pyspark {whole} and pyspark-client {client}, which overwrite each other's files; "
+            f"expected one release: pip install --force-reinstall --no-deps pyspark=={whole} pyspark-client=={whole}"
+        )
+
+
+def _installed_version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def client_version() -> str:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.spark.connect.abilities import PLAIN_NUMBERS, Abilities
+from airflow_abs.spark.connect.abilities import LOCAL_ROW_SETTINGS, PLAIN_NUMBERS, Abilities
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, open_blocking_channel, probe_blocking
 from airflow_abs.spark.connect.operations import EVERY_SESSION
-from airflow_abs.spark.connect.protocol import client_version
+from airflow_abs.spark.connect.protocol import check_one_release, client_version
 from airflow_abs.spark.connect.shared_change import shared
 
 if TYPE_CHECKING:
@@ -24,6 +24,13 @@ _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 # pyspark logs every error of a query with its whole Java stack, besides raising it.
 _ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _BYTES = re.compile(r"\d+b")
+# What pyspark's client asks for when it sends local rows, and Spark 4.0 does not know; the values are Spark 4.2's.
+_LOCAL_ROW_SETTINGS = {
+    "spark.sql.session.localRelationSizeLimit": str(3 * 1024**3),
+    "spark.sql.session.localRelationChunkSizeRows": "10000",
+    "spark.sql.session.localRelationChunkSizeBytes": str(16 * 1024**2),
+    "spark.sql.session.localRelationBatchOfChunksSizeBytes": str(1024**3),
+}
 # A server that is not there refuses at once; one that collects garbage, or has all its cores busy, answers late.
 _ANSWER_SECONDS = 20.0
 # Waits of 0.1, 0.2, ... 2 s: a server that goes away is given up after some 10 s, not pyspark's ten minutes.
@@ -42,13 +49,16 @@ def open_session(
         ConnectServerUnreachableError: nothing is there (within a second), or it does not answer (for 20 s).
         ConnectAccessDeniedError: the token is refused.
         VersionMismatchError: the server's release does not fit, see `Abilities.check`.
+        PysparkMissingError: two releases of pyspark are installed over each other.
     """
+    check_one_release()
     server = Abilities.of_release(probe_blocking(endpoint, timeout=_ANSWER_SECONDS))
     server.check(client_version(), allow_untried=endpoint.allow_untried_spark)
     with _connect_mode():
         session = _create(endpoint, session_id, config or {})
         if not server.has(PLAIN_NUMBERS):
-            _drop_units(session.client)
+            own = {} if server.has(LOCAL_ROW_SETTINGS) else _LOCAL_ROW_SETTINGS
+            _read_older_settings(session.client, own)
         try:
             yield session
         finally:
@@ -105,12 +115,12 @@ def _create(endpoint: ConnectEndpoint, session_id: str | None, config: Mapping[s
     return session
 
 
-def _drop_units(client: Any) -> None:
-    """Have pyspark read "3221225472b" as the number that it expects."""
+def _read_older_settings(client: Any, own: Mapping[str, str]) -> None:
+    """Have pyspark read "3221225472b" as the number that it expects, and settings that the server lacks from `own`."""
     ask = client.get_config_dict
 
     def get_config_dict(*keys: str) -> dict[str, Any]:
-        found = ask(*keys)
+        found = {**ask(*(key for key in keys if key not in own)), **{key: own[key] for key in keys if key in own}}
         return {key: value[:-1] if value and _BYTES.fullmatch(value) else value for key, value in found.items()}
 
     client.get_config_dict = get_config_dict

@@ -118,9 +118,12 @@ class Prover:
 
     def _follow(self, plan: PhysicalPlan) -> Rows:
         rows = follow_rows(plan, self.markers)
-        untried = [operator for operator in plan.operators() if operator.name.strip() not in tried_operators()]
-        if untried and not all_are_known(release := self.session.version):
-            raise refusals.untried(untried[0], release)
+        release: str = self.session.version
+        if not all_are_known(release):
+            tried = tried_operators(release)
+            untried = next((each for each in plan.operators() if each.name.strip() not in tried), None)
+            if untried is not None:
+                raise refusals.untried(untried, release)
         return rows
 
     def _explain(self, vertex: CompiledVertex, relation: Relation) -> PhysicalPlan:

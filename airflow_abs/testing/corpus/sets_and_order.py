@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from airflow_abs.testing.corpus_bench.entries import (
@@ -109,6 +110,7 @@ unsafe("limit_and_offset", query("SELECT id FROM {o} ORDER BY id LIMIT 10 OFFSET
 unsafe("sample_with_replacement_to_fixed_size", lambda o: o.orderBy(F.rand(1)).limit(4).select("id"), FIRST, check=as_many_rows, o=ANYWHERE)  # fmt: skip
 unsafe("order_by_column", lambda o: o.orderBy("at"), ORDER, check=in_order("at"), o=ANYWHERE)
 unsafe("sort_by_column", lambda o: o.sort(F.col("id")), ORDER, check=in_order("id"), o=ORDERS)
-unsafe("zip_with_index", lambda o: o.select("id").zipWithIndex(), "each subtask counts from 0", check=all_distinct("index"), o=ANYWHERE)  # fmt: skip
+if hasattr(DataFrame, "zipWithIndex"):  # since Spark 4.2
+    unsafe("zip_with_index", lambda o: o.select("id").zipWithIndex(), "each subtask counts from 0", check=all_distinct("index"), o=ANYWHERE)  # fmt: skip
 unsafe("limit_inside_union", lambda o, e: o.select("customer").limit(2).union(e.select("customer")), FIRST, check=as_many_rows, o=ORDERS, e=EVENTS)  # fmt: skip
 unsafe("limit_before_join", lambda o, c: o.orderBy("id").limit(4).join(c, "customer", "left"), FIRST, o=ANYWHERE, c=whole("customers"))  # fmt: skip

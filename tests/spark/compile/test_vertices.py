@@ -335,3 +335,16 @@ def test_a_query_with_a_mistake_names_its_vertex(session: Any) -> None:
     with pytest.raises(Exception, match="missing") as raised:
         compile_graph(session, graph, programs)
     assert any("'sums'" in note for note in raised.value.__notes__)
+
+
+def test_a_plan_that_an_older_server_would_read_in_part_is_refused(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(vars(session), "version", "4.0.5")
+    with pytest.raises(JobGraphError) as caught:
+        compile_source(session, lambda source: source.where(source.order_id.isin(session.range(3))))
+    assert str(caught.value) == (
+        "vertex 'orders': the plan of its transform has SubqueryExpression.in_subquery_values, which came with Spark "
+        "4.1; the server runs Spark 4.0.5, and would skip it without a word. Write the step without it, or run the "
+        "server on Spark 4.1 or newer"
+    )

@@ -28,6 +28,12 @@ UDF = (
     "ValueError: bad customer 7\n"
     " SQLSTATE: 38000"
 )
+PYTHON_41 = Cause(
+    "org.apache.spark.api.python.PythonException",
+    'Traceback (most recent call last):\n  File "/dags/orders.py", line 58, in boom\n'
+    '    raise ValueError("bad customer 7")\nValueError: bad customer 7\n',
+)
+MEMORY_41 = Cause(PYTHON_41.error_class, "Traceback (most recent call last):\nMemoryError\n")
 HEADER = Cause("", "CSV header does not conform to the schema.")
 READ_FAILED = (
     "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///x/part-0.parquet.  SQLSTATE: KD001"
@@ -56,6 +62,8 @@ READ_FAILED = (
         ),
         (UserCodeError, "FAILED_READ_FILE.NO_HINT", READ_FAILED, [Cause("UNSUPPORTED_CALL.WITHOUT_SUGGESTION", "...")]),
         (SubtaskOutOfMemoryError, "PYTHON_EXCEPTION", UDF.replace("ValueError: bad customer 7", "MemoryError"), []),
+        (UserCodeError, "", JOB_ABORTED, [Cause("org.apache.spark.SparkException", JOB_ABORTED), PYTHON_41]),
+        (SubtaskOutOfMemoryError, "", JOB_ABORTED, [MEMORY_41]),
         (SubtaskOutOfMemoryError, "", "Java heap space", []),
         (SubtaskOutOfMemoryError, "", JOB_ABORTED + "java.lang.OutOfMemoryError: Java heap space", []),
         (SubtaskOutOfMemoryError, "UNABLE_TO_ACQUIRE_MEMORY", "[UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire 64 B", []),

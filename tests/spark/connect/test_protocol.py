@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from airflow_abs.spark.connect.protocol import PysparkMissingError, client_version, protos, pyspark_folder
+from airflow_abs.spark.connect.protocol import (
+    PysparkMissingError,
+    check_one_release,
+    client_version,
+    protos,
+    pyspark_folder,
+)
 
 
 def run_fresh(code: str) -> str:
@@ -122,10 +128,27 @@ try:
 except PysparkMissingError as error:
     print(error)
 """
-    expected = (
-        "airflow_abs found no pyspark in this Python; install pyspark and pyspark-client in the same version (4.2)"
+    assert run_fresh(code) == "airflow_abs found no pyspark in this Python; install pyspark-client"
+
+
+@pytest.mark.parametrize(("client", "is_mixed"), [("4.2.0", True), ("4.1.1", False)])
+def test_two_releases_of_pyspark_over_each_other_are_refused(
+    client: str, is_mixed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, version in (("pyspark", "4.1.1"), ("pyspark_client", client)):
+        about = tmp_path / f"{name}-{version}.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    if not is_mixed:
+        check_one_release()
+        return
+    with pytest.raises(PysparkMissingError) as caught:
+        check_one_release()
+    assert str(caught.value) == (
+        "this Python has pyspark 4.1.1 and pyspark-client 4.2.0, which overwrite each other's files; expected "
+        "one release: pip install --force-reinstall --no-deps pyspark==4.1.1 pyspark-client==4.1.1"
     )
-    assert run_fresh(code) == expected
 
 
 def test_the_version_is_read_without_importing() -> None:
