@@ -56,7 +56,8 @@ def remote_endpoint(connection: Connection) -> ConnectEndpoint:
         headers=(*endpoint.headers, *headers),
         token_source=source,
         user_agent=_user_agent(conn_id, extra.get("user_agent")) or endpoint.user_agent,
-        **own,
+        token_header=own["token_header"],
+        session_header=own["session_header"],
     )
 
 
