@@ -54,6 +54,7 @@ class MadeRegion:
     before: tuple[str, ...] = ()
     sink: str | None = None
     parallelism: int | None = None
+    deterministic: bool = True
 
 
 @dataclass(slots=True)
@@ -145,6 +146,15 @@ class RecordedRun:
 
     def commit(self, name: str, index: int, attempt: int = 1, grown: int = 0) -> None:
         """Write the manifest of one subtask; `grown` bytes more than `sizes` says."""
+        manifest = self.made(name, index, attempt, grown)
+        # As `write_manifest`, without its sync to the disk: there can be thousands.
+        path = Path(str(self.folder.manifest_path(name, index)))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_json(manifest.to_json(), version=MANIFEST_VERSION))
+        self.manifests[name][index] = manifest
+
+    def made(self, name: str, index: int, attempt: int = 1, grown: int = 0) -> Manifest:
+        """As a subtask would commit it that reads what counts now."""
         results = {}
         for step in self.plan.region(name).steps:
             spread = [self.sizes(name, index, part) for part in range(step.subpartitions)]
@@ -161,12 +171,7 @@ class RecordedRun:
         read = {
             region: attempts_read(each for _, each in sorted(self.manifests[region].items())) for region in producers
         }
-        manifest = Manifest(name, index, attempt, self.stored[name].digest, results=results, read=read, **times)
-        # As `write_manifest`, without its sync to the disk: there can be thousands.
-        path = Path(str(self.folder.manifest_path(name, index)))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode_json(manifest.to_json(), version=MANIFEST_VERSION))
-        self.manifests[name][index] = manifest
+        return Manifest(name, index, attempt, self.stored[name].digest, results=results, read=read, **times)
 
     def run(self, *names: str) -> None:
         """Decide and commit regions, all if none is named."""
@@ -200,6 +205,7 @@ class RecordedRun:
             parallelism=region.parallelism,
             subpartitions=self.subpartitions,
             single_subtask_reason=None,
+            deterministic=region.deterministic,
         )
 
     def _results_of(self, name: str) -> list[str]:

@@ -491,8 +491,8 @@ class VertexOptions:
     deterministic: bool = setting(
         "True",
         FLAG,
-        "False if the transform returns different rows when it reruns on the same input. Lost output is then not "
-        "recomputed; the run fails instead.",
+        "False if the transform returns different rows when it reruns on the same input. If its output is lost, "
+        "everything that has read it reruns, too.",
         Where.VERTEX_OPTIONS,
     )
     per_subtask: bool = setting(

@@ -16,7 +16,7 @@
     |-- ExpectationError              rows are not as the author expects: nothing that rests on them is published
     `-- CommitError                   a sink was not published; what was there before is untouched
         |-- CommitConflictError       others wrote what this publication would replace: a person decides
-        |-- SupersededError           a later plan of the same run has published: this commit is a leftover
+        |-- SupersededError           a later plan of the same run, or later rows, are published: this is a leftover
         |-- TargetBusyError           another run is publishing to the same target right now
         `-- TargetExistsError         mode "error" and the target holds data of somebody else
 
@@ -118,7 +118,7 @@ class CommitConflictError(CommitError):
 
 
 class SupersededError(CommitError):
-    """A later plan of the same run has published; what an earlier one wrote must not take its place."""
+    """A later plan of the same run has published, or the same one of later rows, which must not be replaced."""
 
 
 class TargetBusyError(CommitError):

@@ -41,7 +41,7 @@ _EMPTY = "~"
 _SHORTENED = "~~"
 _PLAIN = frozenset(string.ascii_letters.encode() + string.digits.encode() + b".-_")
 _HIDDEN_FIRST = frozenset(b"._")  # Spark does not read files and folders whose name starts with these
-_TAKEN = frozenset({"plan.json", "server.json", "probe"})  # by what else lies in a job's folder
+_TAKEN = frozenset({"plan.json", "renewed.json", "server.json", "probe"})  # by what else lies in a job's folder
 _LANDED = "_landed-"
 _ESCAPED_BYTE = re.compile(r"~([0-9A-F]{2})")
 
@@ -130,6 +130,11 @@ class JobFolder:
         """The record of the run's own Spark server."""
         return self.path / "server.json"
 
+    @property
+    def renewed_path(self) -> ExchangePath:
+        """There since a subtask of the run has got other rows than its readers may have read."""
+        return self.path / "renewed.json"
+
     def py_file_path(self, digest: str) -> ExchangePath:
         """A file of the job's `py_files`, by the SHA-256 of its content."""
         return self.path / f"py-{digest}"
@@ -156,6 +161,10 @@ class JobFolder:
 
     def decision_path(self, region: str) -> ExchangePath:
         return self.region_path(region) / "decision.json"
+
+    def publishing_path(self, region: str) -> ExchangePath:
+        """There since the run began to publish what the region has for sinks."""
+        return self.region_path(region) / "publishing.json"
 
     def hot_key_path(self, region: str) -> ExchangePath:
         """The most frequent key of its hottest subpartition."""

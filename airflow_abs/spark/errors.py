@@ -4,7 +4,7 @@
     ├── UserCodeError                 a wrong column, a bad cast, an exception in a UDF: the same again, never restarted
     ├── InputLostError                a file that should be read is gone or damaged: its producer must run again
     ├── SourceChangedError            a file of a source is another one than was listed, or is gone: never restarted
-    ├── RecomputationError            lost input must not be, or was not, recomputed to the same rows: never restarted
+    ├── RecomputationError            lost input was not recomputed to the same rows: never restarted
     ├── SubtaskOutOfMemoryError       restarted in smaller pieces
     │   └── UnsplittableMemoryError   the smallest piece still was too large: never restarted
     ├── ResourcesError                disk full, result too large, no executor: restarted, with a limit
@@ -133,7 +133,7 @@ class SourceChangedError(SparkOperationError):
 
 
 class RecomputationError(SparkOperationError):
-    """Lost input cannot be recomputed by rerunning its producer."""
+    """Lost input cannot be recomputed by rerunning its producer: that gives other rows."""
 
 
 class ResourcesError(SparkOperationError):

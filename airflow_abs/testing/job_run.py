@@ -14,6 +14,7 @@ from typing import Any, Self
 from airflow_abs.core.decide.region_decision import RegionDecision
 from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
 from airflow_abs.core.expect.verdicts import Verdict
+from airflow_abs.core.failover import Subtask
 from airflow_abs.core.graph.job_graph import JobGraph
 from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.paths import JobFolder
@@ -25,9 +26,9 @@ from airflow_abs.exchange.records.plan import JobPlan, PlannedRegion, PlannedSte
 from airflow_abs.exchange.records.reports import report
 from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.results.audit import check_region
-from airflow_abs.exchange.results.outdated import check_current
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import write_json
+from airflow_abs.execution.commit import commit_region
 from airflow_abs.hooks.catalogs import table_access
 from airflow_abs.spark.catalog.session_catalog import open_session_catalog
 from airflow_abs.spark.compile.vertices import VertexProgram
@@ -36,6 +37,7 @@ from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.planning import plan_job
 from airflow_abs.spark.result_rows import read_rows
+from airflow_abs.spark.run.renewal import renew_blocking
 from airflow_abs.spark.run.subtask import SubtaskAttempt, run_subtask
 from airflow_abs.tables.inference import SourceInference
 from airflow_abs.tables.publishing.publication import publish_region
@@ -138,21 +140,30 @@ class JobRun:
             await asyncio.gather(*started.values())
         return {region.name: failed[region.name] for region in self.plan.regions if region.name in failed}
 
-    def publish(self, region: str) -> dict[str, dict[str, Any]]:
+    def publish(self, region: str, records: RunRecords | None = None) -> dict[str, dict[str, Any]]:
         """Publish the sinks of a region; the plan was made in this process, of what the job declares."""
         kinds = {sink.table.kind for each in self.plan.regions for sink in each.sinks if sink.table is not None}
         access = table_access(partial(open_session_catalog, lambda: self.endpoint))
-        return publish_region(self.folder, self.plan, region, access, kinds)
+        return publish_region(records or RunRecords(self.folder), region, access, kinds)
 
     def commit(self) -> None:
         """The part of the `commit` tasks: publish every sink."""
-        records = RunRecords(self.folder)
         for region in self.plan.regions:
-            check_current(records, region.name)
-            verdicts = check_region(records, region.name, partial(rows_before, records.folder))
-            self.publish(region.name)
+            self.commit_region(region.name)
+
+    def commit_region(self, region: str) -> None:
+        """The part of one `commit` task, or of that of a region without one."""
+
+        def publish(records: RunRecords, name: str) -> list[Verdict]:
+            verdicts = check_region(records, name, partial(rows_before, records.folder))
+            self.publish(name, records)
             remember_rows(self.folder, verdicts)
-            self.verdicts += verdicts
+            return verdicts
+
+        def renew(records: RunRecords, outdated: Mapping[Subtask, Subtask]) -> None:
+            renew_blocking(self.endpoint, self.folder, f"commit {region}", records, outdated, Path)
+
+        self.verdicts += commit_region(RunRecords(self.folder), region, publish, renew)
 
     def read_vertices(self, session: Any) -> dict[str, tuple[Any, RegionDecision]]:
         """The rows of every vertex whose region ran, as Arrow tables in the order of subtasks, and its decision."""

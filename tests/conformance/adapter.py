@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 if str(Path(__file__).parent) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parent))
 
-from flink_shapes import decisions, regions, rescale, slots, streaming, waits
+from flink_shapes import decisions, failover, regions, rescale, slots, streaming, waits
 
 from airflow_abs.core.errors import AdaptiveSchedulerError, InvalidStateError
 
@@ -31,6 +31,7 @@ class Topic(NamedTuple):
 
 TOPICS: dict[str, Topic] = {
     "adaptive_states": Topic(streaming.adaptive_states, "streaming.states"),
+    "failover": Topic(failover.failover, "failover"),
     "parallelism": Topic(decisions.parallelism, "decide.region_parallelism"),
     "source_inference": Topic(decisions.source_inference, "decide.region_parallelism"),
     "pointwise": Topic(rescale.pointwise, "decide.file_ranges"),

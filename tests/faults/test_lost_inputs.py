@@ -131,20 +131,6 @@ def test_a_file_that_goes_while_it_is_read_is_noticed(
     assert attempts(run, "enriched")[0] == 1001
 
 
-@pytest.mark.sample
-def test_a_producer_that_is_not_deterministic_fails_the_reader_instead(
-    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
-) -> None:
-    run = started(connect_server, lake, tmp_path, declared={"orders": {"deterministic": False}})
-    delete(*committed_files(run.folder, "orders", 1)[0], CHANCE)
-    with pytest.raises(RecomputationError) as caught:
-        run_regions(run, "enriched")
-    assert "lost input of enriched[" in str(caught.value)
-    assert "orders[1]: 1 file," in str(caught.value)
-    assert "deterministic=False, so it is not recomputed: clear orders.run and everything after it" in str(caught.value)
-    assert attempts(run, "orders")[1] == 1
-
-
 def test_a_recomputation_that_gives_other_rows_is_not_passed_on(
     connect_server: ConnectEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

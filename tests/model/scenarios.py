@@ -11,6 +11,7 @@ from tests.model.clearing import ClearingScenario
 from tests.model.local import LocalScenario, audited
 from tests.model.publishing import Publisher, Scenario, repeatable_tokens
 from tests.model.recovering import RecoveringScenario
+from tests.model.renewing import RenewingScenario, in_one_thread
 from tests.model.table_catalog import CatalogScenario, folders_in_memory
 from tests.model.table_sql import sessions_in_memory
 from tests.model.tables import Commit, Format, TableScenario
@@ -22,6 +23,7 @@ Any_ = (
     | ClearingScenario
     | LocalScenario
     | RecoveringScenario
+    | RenewingScenario
     | TableScenario
 )
 
@@ -72,6 +74,9 @@ STORE: dict[str, Any_] = {
     "two readers of one lost result": RecoveringScenario(kills=1, sleeps=1),
     "four readers of one lost result; answers are lost": RecoveringScenario(4, kills=2, sleeps=3, loses_answers=True),
     "two readers of what a try that started over has lost": RecoveringScenario(kills=1, sleeps=1, restarted=True),
+    "rows that are not repeatable are lost": RenewingScenario(),
+    "rows that are not repeatable are lost twice; two tries publish": RenewingScenario(losses=2, commits=2),
+    "rows that are not repeatable are lost, and a process is killed": RenewingScenario(commits=2, kills=1),
     "a run and gc": CleaningScenario(kills=1, sleeps=2),
     "two runs and two gc, no marker yet": CleaningScenario(runs=2, collectors=2, kills=1, sleeps=2, marked=False),
 }
@@ -168,6 +173,8 @@ def surroundings(scenario: Any_) -> AbstractContextManager[None]:
     """What has to hold while worlds of it are played."""
     if isinstance(scenario, TableScenario):
         return sessions_in_memory()
+    if isinstance(scenario, RenewingScenario):
+        return in_one_thread()
     if isinstance(scenario, CatalogScenario):
         return folders_in_memory()
     return audited(swaps=scenario.swaps) if isinstance(scenario, LocalScenario) else repeatable_tokens()

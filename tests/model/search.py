@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from tests.model.world import Build, Choice, ViolationError, World, describe
@@ -53,6 +53,40 @@ def search_all(build: Build, limit: int = 10**9) -> Found:
             world.end()
         steps += len(world.done)
     return Found(schedules, steps, len(seen))
+
+
+def search_pauses(build: Build, before: Sequence[str], paused: str, meanwhile: Sequence[str]) -> Found:
+    """One schedule for each call of `paused` before which it may sleep while the others, by name, run to their ends in
+    this order; `before` run first."""
+    steps, number = 0, 0
+    while True:
+        world = build()
+        try:
+            world.start()
+            for name in before:
+                _run_to_end(world, name)
+            ended = _run_to_end(world, paused, number)
+            for name in (*meanwhile, paused):
+                _run_to_end(world, name)
+            world.finish()
+        except ViolationError as error:
+            return Found(number + 1, steps + len(world.done), violation=f"{error}; after: {describe(world)}")
+        finally:
+            world.end()
+        steps += len(world.done)
+        number += 1
+        if ended:
+            return Found(number, steps)
+
+
+def _run_to_end(world: World, name: str, most: int = 10**6) -> bool:
+    """Or so many steps; whether it has ended."""
+    number = next(number for number, actor in enumerate(world.actors) if actor.name == name)
+    for _ in range(most):
+        if world.actors[number].is_over:
+            break
+        world.perform(("run", number))
+    return world.actors[number].is_over
 
 
 def _play(world: World, chance: random.Random) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,13 @@ from unittest import mock
 import pytest
 
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.publish.begun import UNKNOWN, note_publishing, published_renewals
 from airflow_abs.exchange.publish.commit_log import CommitLog, LogRecord
 from airflow_abs.exchange.publish.object_store import StoreCommit
 from airflow_abs.exchange.publish.record import RECORD_NAME, CommitRecord, plan_publication
 from airflow_abs.exchange.records.recovery_claim import RecoveryClaim, end_claim, renew_claim
+from airflow_abs.exchange.records.run_records import RunRecords
+from airflow_abs.exchange.results.outdated import check_current
 from airflow_abs.exchange.storage.locations import ExchangePath, Location
 from airflow_abs.exchange.storage.whole_files import create_exclusively, decode_json, encode_json, write_atomic
 from tests.model.before import object_store as before
@@ -21,8 +25,9 @@ from tests.model.cleaning import CleaningScenario
 from tests.model.local import LocalScenario, audited
 from tests.model.publishing import Publisher, Scenario, repeatable_tokens
 from tests.model.recovering import RecoveringScenario
+from tests.model.renewing import RenewingScenario
 from tests.model.scenarios import FOLDER, LOCAL, OLD, SMALL, STORE, surroundings
-from tests.model.search import Found, search_all, search_at_random
+from tests.model.search import Found, search_all, search_at_random, search_pauses
 
 SEED = 1
 STORE_SCHEDULES, LOCAL_SCHEDULES = 372, 90  # of each world: 5,000 in all
@@ -115,6 +120,61 @@ def test_it_finds_the_attempt_that_a_try_and_a_recovery_own(tokens: None) -> Non
     assert "attempt 1001 is of reader" in found.violation
     assert "and try 1" in found.violation
     assert found.schedules == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "does", "found_within"),
+    [
+        # Only what was lost is recomputed, as in a repeatable region.
+        ("airflow_abs.exchange.results.outdated.find_outdated", {}, 50),
+        # What others have published is left as it is.
+        ("airflow_abs.execution.commit._find_outdated_others", [], 50),
+        # What reads renewed rows is published under the generation of the plan.
+        ("airflow_abs.exchange.records.run_records.RunRecords.renewals", 0, 500),
+    ],
+)
+def test_it_finds_the_mixture_that_lost_rows_that_are_not_repeatable_leave(
+    target: str, does: object, found_within: int
+) -> None:
+    scenario = RenewingScenario(commits=2)
+    with surroundings(scenario), mock.patch(target, return_value=does):
+        found = search_at_random(scenario.build, SEED, found_within)
+    assert re.match(r"odd was published of \['dice.*, and total of \['dice", found.violation)
+
+
+def publish_while_rows_are_renewed() -> Found:
+    """The publication of `odd` sleeps at any of its calls, until `total` has lost, renewed and published rows."""
+    scenario = RenewingScenario()
+    with surroundings(scenario):
+        return search_pauses(scenario.build, ["odd"], "commit odd 0", ["loss", "total", "commit total"])
+
+
+def test_a_commit_may_sleep_anywhere_while_rows_are_renewed() -> None:
+    found = publish_while_rows_are_renewed()
+    assert found.violation == ""
+    assert found.schedules > 20
+
+
+def note_afterwards(folder: JobFolder, region: str, plan: str, renewals: int = UNKNOWN) -> None:
+    if renewals != UNKNOWN:
+        note_publishing(folder, region, plan, renewals)
+
+
+def test_it_finds_the_commit_that_does_not_say_beforehand_that_it_publishes() -> None:
+    with mock.patch("airflow_abs.execution.commit.note_publishing", note_afterwards):
+        assert "odd was published of" in publish_while_rows_are_renewed().violation
+
+
+def test_it_finds_the_commit_that_does_not_look_again_after_it_has_published() -> None:
+    def looks_once(records: RunRecords, region: str) -> object:
+        has_published = published_renewals(records.folder, region, records.plan.id) is not None
+        return {} if region == "odd" and has_published else check_current(records, region)
+
+    with (
+        mock.patch("airflow_abs.execution.commit.check_current", looks_once),
+        mock.patch("airflow_abs.exchange.records.run_records.RunRecords.renewals", return_value=0),
+    ):
+        assert "odd was published of" in publish_while_rows_are_renewed().violation
 
 
 def create_or_replace(place: ExchangePath, data: bytes) -> bool:

@@ -90,10 +90,10 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Regions that would be published."""
     regions: list[str] = []
 
-    def publish_region(folder: Any, plan: Any, region: str, *_: Any) -> dict[str, dict[str, Any]]:
+    def publish_region(records: Any, region: str, *_: Any) -> dict[str, dict[str, Any]]:
         regions.append(region)
         sizes = {"files": 1, "rows": 2, "bytes": 3, "replaced": ()}
-        return {sink.vertex: dict(sizes) for sink in plan.region(region).sinks}
+        return {sink.vertex: dict(sizes) for sink in records.plan.region(region).sinks}
 
     monkeypatch.setattr("airflow_abs.tables.publishing.publication.publish_region", publish_region)
     return regions

@@ -15,7 +15,8 @@ from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publisher import Publisher
 from airflow_abs.exchange.publish.target_table import TargetTable
-from airflow_abs.exchange.records.plan import JobPlan, PlannedSink
+from airflow_abs.exchange.records.plan import PlannedSink
+from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.tables.access import TableAccess
 from airflow_abs.tables.declared import find_targets, read_declared
 from airflow_abs.tables.errors import TableError
@@ -98,7 +99,7 @@ def test_a_record_that_names_a_class_which_the_dag_does_not_loads_nothing(tmp_pa
     folder = JobFolder(tmp_path, "dag", "monday", "job")
     sink = PlannedSink("t", "t.sink", None, replace(TARGET, kind="antigravity.Table"))
     with pytest.raises(TableError, match=r"planned as one of kind 'antigravity.Table', and the DAG declares 'iceberg'"):
-        publish_sink(folder, JobPlan("plan", (), {}, None, "4.2.0"), "t", sink, NO_ACCESS, declared=["iceberg"])
+        publish_sink(RunRecords(folder), "t", sink, NO_ACCESS, declared=["iceberg"])
 
 
 def test_every_decision_and_commit_of_a_job_knows_the_kinds_of_all_its_sources_and_sinks() -> None:

@@ -119,7 +119,8 @@ class Manifest:
 
     `waited` are the seconds from the end of the last subtask before it (or from its own decision, if it reads files)
     until it began; None if unknown, as after a recomputation. `inner` is what it wrote for itself, by vertex
-    without a committed result: a first try keeps such rows inside Spark and does not count them.
+    without a committed result: a first try keeps such rows inside Spark and does not count them. `renewals` is how
+    often other rows have taken the place of its rows.
     """
 
     region: str
@@ -132,22 +133,29 @@ class Manifest:
     read: Mapping[str, tuple[AttemptsRead, ...]] = field(default_factory=dict)
     same_since: Count | None = None
     inner: Mapping[str, InnerResult] = field(default_factory=dict)
+    renewals: Count = 0
 
     @property
     def rows_of(self) -> int:
         """The attempt that wrote these rows first."""
         return self.attempt if self.same_since is None else self.same_since
 
-    def continues(self, before: Manifest | None) -> Manifest:
-        """This manifest, knowing since when its rows are the same, if it replaces one of the same rows."""
-        if before is None or before.decision != self.decision or before.attempt == self.attempt:
+    def continues(self, before: Manifest | None, *, made_alike: bool = True) -> Manifest:
+        """This manifest, knowing since when its rows are the same, if it replaces one of the same rows.
+
+        Args:
+            before: what it replaces.
+            made_alike: False if equal checksums, which leave some columns out, do not prove equal rows.
+        """
+        if before is None or before.attempt == self.attempt:
             return self
         rows, rows_before = (
             {name: (of.rows, of.checksum, of.by_file) for name, of in each.results.items()} for each in (self, before)
         )
-        if rows != rows_before or any(of.checksum is None for of in self.results.values()):
-            return self
-        return replace(self, same_since=before.rows_of)
+        is_hashed = all(of.checksum is not None for of in self.results.values())
+        if made_alike and before.decision == self.decision and rows == rows_before and is_hashed:
+            return replace(self, same_since=before.rows_of, renewals=before.renewals)
+        return replace(self, renewals=before.renewals + 1)
 
     @property
     def rows(self) -> int:

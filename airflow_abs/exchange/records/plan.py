@@ -133,7 +133,7 @@ class PlannedSink:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRegion:
-    """One region. Unless it is `deterministic`, what is lost of its results is not recomputed.
+    """One region. Unless it is `deterministic`, it has other rows when it runs again.
 
     `splittable` are the names of inputs of which a hot subpartition may be shared by several subtasks. `spark_conf` are
     the author's settings of its Spark sessions. `retry_steps` do the same work with a result for each vertex, for the
@@ -231,6 +231,24 @@ class JobPlan:
     @property
     def sink_vertices(self) -> tuple[str, ...]:
         return tuple(sink.vertex for region in self.regions for sink in region.sinks)
+
+    @property
+    def unrepeatable(self) -> tuple[str, ...]:
+        """The regions whose rows may be others when they run again: those that are not deterministic, and all that
+        read them; producers first."""
+        found: dict[str, None] = {}
+        for region in self.regions:
+            if not region.deterministic or any(entry.region in found for entry in region.inputs):
+                found[region.name] = None
+        return tuple(found)
+
+    def with_all_before(self, *names: str) -> tuple[str, ...]:
+        """These regions, and all whose rows reach them; producers first."""
+        wanted = set(names)
+        for region in reversed(self.regions):
+            if region.name in wanted:
+                wanted |= {entry.region for entry in region.inputs}
+        return tuple(region.name for region in self.regions if region.name in wanted)
 
     def publisher(self, folder: JobFolder, vertex: str) -> Publisher:
         """As whom the sink of a vertex publishes."""
@@ -354,13 +372,18 @@ def number_plan(folder: JobFolder, plan: JobPlan, now: float) -> JobPlan:
         *(sink["vertex"] for region in before.get("regions", ()) for sink in region["sinks"]),
     ]
     former = tuple(dict.fromkeys(vertex for vertex in published if vertex not in plan.sink_vertices))
+    may_change = any(not region.get("deterministic", True) for region in before.get("regions", ()))
+    after = before.get("generation", 0) + (_RENEWALS_PER_PLAN if may_change else 1)
     return replace(
         plan,
-        generation=max(before.get("generation", 0) + 1, int(now * 1000)),
+        generation=max(after, int(now * 1000)),
         former_sinks=former,
         former_jobs=tuple(dict.fromkeys((*plan.former_jobs, *before.get("former_jobs", ())))),
     )
 
+
+_RENEWALS_PER_PLAN = 1_000_000
+"""What is published anew under the same plan is numbered from the plan's number on, see `RunRecords.renewals`."""
 
 _DECIDE = ("strategy", "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism")
 """Options that every plan has; those that came later have a default."""

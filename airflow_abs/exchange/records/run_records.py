@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 
+from airflow_abs.exchange.errors import StoredFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision_and_digest
-from airflow_abs.exchange.records.manifest import Manifest, list_tags, read_manifests
+from airflow_abs.exchange.records.manifest import Manifest, list_tags, read_manifest, read_manifests
 from airflow_abs.exchange.records.plan import JobPlan, read_plan
 from airflow_abs.exchange.sources.pinned import PinnedFiles, read_pinned
 from airflow_abs.exchange.storage.locations import locate
@@ -62,6 +64,21 @@ class RunRecords:
             self._tags[region] = self._list_tags(region)  # before they are read: what changes since has another
             self._manifests[region, digest] = read_manifests(self.folder, region, count, decision=digest)
         return self._manifests[region, digest]
+
+    def renewals(self, region: str) -> int:
+        """How often other rows have taken the place of its rows in the run: more with every such change, also after a
+        decision for fewer subtasks. 0 of a region that is repeatable.
+
+        Raises:
+            ExchangeError: as `manifests`.
+        """
+        if region not in self.plan.unrepeatable:
+            return 0
+        found = list(self.manifests(region))
+        with suppress(StoredFileError):
+            while True:  # behind the last one are those of an earlier, wider decision
+                found.append(read_manifest(self.folder, region, len(found)))
+        return sum(each.renewals for each in found)
 
     def tags(self, region: str) -> dict[int, str]:
         """What an object store says of the content of the `manifests`, by index; {} where that spares nothing."""

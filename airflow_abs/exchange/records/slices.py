@@ -17,6 +17,7 @@ from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.exchange.errors import MissingFileError, StaleManifestError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision, read_decision_and_digest
+from airflow_abs.exchange.records.manifest import ResultFile
 from airflow_abs.exchange.records.plan import PlannedRegion
 from airflow_abs.exchange.records.reading import Count, Subtasks, as_record, refuse
 from airflow_abs.exchange.sources.listing import SourceFile
@@ -62,6 +63,12 @@ class RescaledFiles:
         """Bytes of each file of a range within the span."""
         sizes = [size for row in self.bytes for size in row]
         return sizes[span.start - self.first : span.stop - self.first]
+
+    def cut(self, producer: int, files: IndexRange, written: Sequence[ResultFile]) -> Sequence[ResultFile]:
+        """A range of a producer's files. One that ran again may have written more files, or fewer: whoever has the last
+        one that was decided about reads the rest, so that each file has one reader."""
+        last, _ = self.decided(producer)
+        return written[files.start : None if files.stop == last else files.stop]
 
     def decided(self, producer: int) -> tuple[int, str | None]:
         """How many files a producer had written by then, and their checksum."""

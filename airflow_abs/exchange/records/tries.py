@@ -78,6 +78,11 @@ def try_of(attempt: int) -> int:
     return attempt // _RESTARTS_PER_TRY if attempt > _RESTARTS_PER_TRY else attempt
 
 
+def in_order(attempt: int) -> int:
+    """A number that grows from one attempt of a subtask to the next: 1, 1001, 1002, 2, 2001."""
+    return attempt if attempt > _RESTARTS_PER_TRY else attempt * _RESTARTS_PER_TRY
+
+
 def begin_try(folder: JobFolder, region: str, index: int, number: int, *, decision: str, now: float) -> TryRecord:
     """The record of a try: as another process has left it, else a new one, which is not written yet.
 

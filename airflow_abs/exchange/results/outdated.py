@@ -4,7 +4,9 @@ Who clears one subtask of a producer replaces its rows, while its readers have t
 would be a mixture that no run of the job has. So every manifest says which attempts it was made of, and what it says
 is compared with the manifests as they are now, for the region and for all before it.
 
-A lost result that is recomputed belongs to the try that wrote it, and is the same to a reader.
+A lost result that is recomputed belongs to the try that wrote it, and is the same to a reader. Not so in a region that
+is not repeatable, and in all that read it (`JobPlan.unrepeatable`): every attempt there has rows of its own, and who
+has read others runs again by itself.
 """
 
 from __future__ import annotations
@@ -12,45 +14,66 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 
+from airflow_abs.core.failover import Made, Subtask, find_outdated
 from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, OutdatedInputError, StoredFileError
 from airflow_abs.exchange.records.manifest import AttemptsRead, Manifest, read_manifest
-from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.records.run_records import RunRecords
-from airflow_abs.exchange.records.tries import try_of
+from airflow_abs.exchange.records.tries import in_order, try_of
 
 log = logging.getLogger(__name__)
 
 
-def check_current(records: RunRecords, name: str) -> None:
+def check_current(records: RunRecords, name: str) -> dict[Subtask, Subtask]:
     """Of a region all of whose subtasks have committed.
+
+    Returns:
+        as `read_outdated`: what the run itself has to run again before anything is published.
 
     Raises:
         OutdatedInputError: names what to clear.
         ExchangeError: the plan cannot be read.
     """
-    for region in _with_all_before(records.plan, name):
+    for region in records.plan.with_all_before(name):
         try:
             _check_decision(records, region)
         except (MissingFileError, DamagedFileError) as error:
             log.warning("what %s was made of is not known any more: %s", region, error)
             continue
         _check_attempts(records, region)
+    return read_outdated(records, name)
 
 
-def _with_all_before(plan: JobPlan, name: str) -> list[str]:
-    """Producers first: what is outdated there is to be cleared first."""
-    wanted = {name}
-    for region in reversed(plan.regions):
-        if region.name in wanted:
-            wanted |= {entry.region for entry in region.inputs}
-    return [region.name for region in plan.regions if region.name in wanted]
+def read_outdated(records: RunRecords, *names: str) -> dict[Subtask, Subtask]:
+    """The subtasks of unrepeatable regions, of these and before them, that have to run again, each with the one whose
+    rows it has to read anew; producers first.
+
+    Raises:
+        ExchangeError: plan or a decision cannot be read.
+    """
+    changing = set(records.plan.unrepeatable)
+    regions = [region for region in records.plan.with_all_before(*names) if region in changing]
+    left = {region: _left(records, region) for region in reversed(regions)}  # then no reader is newer than what it read
+    made: dict[str, dict[int, Made | None]] = {}
+    for region in regions:
+        made[region] = dict.fromkeys(range(records.subtasks(region)))
+        made[region] |= {each.index: _made(each) for each in left[region]}
+    return find_outdated(made)
+
+
+def _made(manifest: Manifest) -> Made:
+    read = {
+        producer: [(span.start, span.stop, in_order(span.attempt)) for span in spans]
+        for producer, spans in manifest.read.items()
+    }
+    return Made(range(in_order(manifest.rows_of), in_order(manifest.attempt) + 1), read)
 
 
 def _check_decision(records: RunRecords, region: str) -> None:
     stored, found = records.decision(region), ""
     for producer, spans in stored.measured_attempts.items():
-        for index, read, counts in _compare(spans, _newer(records, producer)):
+        exactly = producer in records.plan.unrepeatable
+        for index, read, counts in _compare(spans, _newer(records, producer, exactly=exactly), exactly=exactly):
             found = f"the values of attempt {read} of {producer}[{index}], and attempt {counts} counts now"
     for producer, digest in stored.producer_decisions.items():
         if digest != (now := records.digest(producer)):
@@ -68,8 +91,11 @@ def _check_attempts(records: RunRecords, region: str) -> None:
     own = _left(records, region)
     looked_at: dict[str, dict[int, int]] = {}
     outdated: dict[int, str] = {}
+    unrepeatable = records.plan.unrepeatable
     for manifest in own:
         for producer, spans in manifest.read.items():
+            if producer in unrepeatable:
+                continue
             if producer not in looked_at:
                 looked_at[producer] = _newer(records, producer)
             for index, read, counts in _compare(spans, looked_at[producer]):
@@ -85,15 +111,19 @@ def _check_attempts(records: RunRecords, region: str) -> None:
         )
 
 
-def _newer(records: RunRecords, region: str) -> dict[int, int]:
-    """The attempts whose rows count now, of subtasks that had others in an earlier try."""
-    return {each.index: each.rows_of for each in _left(records, region) if try_of(each.rows_of) > 1}
+def _newer(records: RunRecords, region: str, *, exactly: bool = False) -> dict[int, int]:
+    """The attempts whose rows count now, of subtasks that had others in an earlier try; `exactly`: or attempt."""
+    rows = ((each.index, each.rows_of) for each in _left(records, region))
+    return {index: attempt for index, attempt in rows if (attempt if exactly else try_of(attempt)) > 1}
 
 
-def _compare(spans: Sequence[AttemptsRead], newer: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+def _compare(
+    spans: Sequence[AttemptsRead], newer: dict[int, int], *, exactly: bool = False
+) -> Iterator[tuple[int, int, int]]:
+    number = in_order if exactly else try_of
     for span in spans if newer else ():
         for index, counts in newer.items():
-            if span.start <= index < span.stop and try_of(span.attempt) < try_of(counts):
+            if span.start <= index < span.stop and number(span.attempt) < number(counts):
                 yield index, span.attempt, counts
 
 

@@ -1,4 +1,4 @@
-"""What a subtask needs of other subtasks' results, and what of it is lost."""
+"""What a subtask needs of other subtasks' results, and what of it is lost, or was made of rows that do not count."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from airflow_abs.core.failover import Subtask
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError, StoredFileError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, read_manifest
 from airflow_abs.exchange.records.manifest_index import ManifestIndex, read_index
-from airflow_abs.exchange.records.run_records import FEW
+from airflow_abs.exchange.records.run_records import FEW, RunRecords
 from airflow_abs.exchange.results.lost_files import GONE, find_lost_files
+from airflow_abs.exchange.results.outdated import read_outdated
+from airflow_abs.exchange.results.renewal import has_renewed
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec
 
@@ -23,7 +26,8 @@ _READ_THREADS = 16
 class LostResults:
     """What is lost of one subtask's results. Without a manifest all of it is.
 
-    `files` says by path what is wrong; `bytes` is the size that they had.
+    `files` says by path what is wrong; `bytes` is the size that they had. `outdated_by` is the subtask whose rows it
+    has to read anew, if nothing is gone.
     """
 
     region: str
@@ -33,6 +37,7 @@ class LostResults:
     results: tuple[str, ...]
     files: Mapping[str, str]
     bytes: int
+    outdated_by: Subtask | None = None
 
     def __str__(self) -> str:
         return f"{self.region}[{self.index}]"
@@ -50,6 +55,9 @@ class LostResults:
 
     def explain(self, folder: JobFolder) -> str:
         """The line of the log before it is recomputed."""
+        if self.outdated_by is not None:
+            producer, index = self.outdated_by
+            return f"outdated: {self}: it has read other rows of {producer}[{index}] than those that count now"
         if self.is_released(folder):
             return f"released: {self}: {self._count_files()}, deleted when the run succeeded; recomputing"
         return f"lost: {self.describe()}"
@@ -89,7 +97,33 @@ class InputCheck:
                 if isinstance(error, StoredFileError)
             ]
         self._check_placements(inputs)
-        return inputs, lost + self._lost_files(inputs)
+        lost += self._lost_files(inputs)
+        known = {(each.region, each.index) for each in lost}
+        return inputs, lost + [each for each in self._outdated(inputs) if (each.region, each.index) not in known]
+
+    def is_still(self, inputs: Inputs) -> bool:
+        """Whether what was read counts, as far as that can change; those who read it next look again."""
+        if not self.may_change or not has_renewed(self.spec.folder):
+            return True
+        now, lost = self.look()
+        return not lost and now == inputs
+
+    @property
+    def may_change(self) -> bool:
+        """Whether it reads rows that are others when they are recomputed."""
+        return not set(self.spec.plan.unrepeatable).isdisjoint(self.spec.reads.producers)
+
+    def _outdated(self, inputs: Inputs) -> list[LostResults]:
+        """Of what is needed, the subtasks that have read other rows than those that count now."""
+        if not self.may_change or not has_renewed(self.spec.folder):
+            return []
+        found = read_outdated(RunRecords(self.spec.folder), *inputs)
+        return [
+            outdated_results(each, found[each.region, each.index])
+            for manifests in inputs.values()
+            for each in manifests
+            if (each.region, each.index) in found
+        ]
 
     def suspect(self, paths: Collection[str]) -> bool:
         """Note the files of the exchange that an error names; False if it names none."""
@@ -133,7 +167,7 @@ class InputCheck:
                 index, result = each.manifest.index, each.manifest.results[entry.result]
                 decided = spec.reads.rescaled[entry.name].decided(index)
                 found = len(result.files), result.checksum
-                if found != decided:
+                if found != decided and entry.region not in spec.plan.unrepeatable:
                     raise StaleManifestError(
                         f"{spec.region.name}[{spec.index}]: reads files of {entry.region}[{index}] one by one, but "
                         f"{entry.region}[{index}] ran again since {spec.region.name} was decided and left other files: "
@@ -166,6 +200,13 @@ class InputCheck:
             )
             for (region, index), paths in sorted(by_subtask.items())
         ]
+
+
+def outdated_results(manifest: Manifest, by: Subtask) -> LostResults:
+    """All that a subtask has written, if it has to run again because of another one."""
+    results = manifest.results
+    size = sum(result.bytes for result in results.values())
+    return LostResults(manifest.region, manifest.index, manifest.decision, manifest, tuple(results), {}, size, by)
 
 
 def files_read(spec: SubtaskSpec, inputs: Inputs) -> list[ResultFile]:

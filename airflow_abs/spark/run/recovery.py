@@ -10,6 +10,9 @@ whose own inputs are gone has those recomputed first, and so on up to the source
         writes the manifest of orders[3]
       looks again, writes the manifest of enriched[0]
     looks again, reads
+
+A producer that is not deterministic has other rows then. Who has read the old ones is recomputed in the same way by
+whoever reads its results next, or publishes them: they count as lost (`inputs.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, write_manifest
+from airflow_abs.exchange.records.manifest import Manifest, ResultManifest
+from airflow_abs.exchange.results.renewal import is_made_alike, replace_rows
 from airflow_abs.exchange.results.written_steps import leave_out_lost
 from airflow_abs.exchange.storage.locations import OpenPath
 from airflow_abs.spark.connect.connection import Connection
@@ -58,29 +62,29 @@ class Recovery:
         """The manifests of all inputs, once every file that is to be read is in place.
 
         Raises:
-            RecomputationError: a producer is declared not deterministic, or produced different rows than before.
+            RecomputationError: a producer that is not declared as such produced different rows than before.
             SparkOperationError, ExchangeError: a recomputation failed.
         """
-        for _ in range(ROUNDS):
+        rounds = ROUNDS * (2 if check.may_change else 1)  # each loss may outdate others, which the next look finds
+        for _ in range(rounds):
             inputs, lost = await asyncio.to_thread(check.look)
             if not lost:
                 return inputs
-            gate = asyncio.Semaphore(_AT_ONCE)
-            async with _first_error(), asyncio.TaskGroup() as group:
-                for each in lost:
-                    group.create_task(self._recover(check.spec, each, gate))
+            await self.have_again(lost)
         raise InputLostError(
-            f"{check.spec.describe()}: input was lost {ROUNDS} times in a row, the last time of "
+            f"{check.spec.describe()}: input was lost {rounds} times in a row, the last time of "
             f"{', '.join(map(str, lost))}; check the storage of the exchange at {self.folder.path}"
         )
 
-    async def _recover(self, reader: SubtaskSpec, lost: LostResults, gate: asyncio.Semaphore) -> None:
+    async def have_again(self, lost: Iterable[LostResults]) -> None:
+        """Recompute all of these, or wait for those who do; errors as `ensure_inputs`."""
+        gate = asyncio.Semaphore(_AT_ONCE)
+        async with _first_error(), asyncio.TaskGroup() as group:
+            for each in lost:
+                group.create_task(self._recover(each, gate))
+
+    async def _recover(self, lost: LostResults, gate: asyncio.Semaphore) -> None:
         async with gate:
-            if not reader.plan.region(lost.region).deterministic:
-                raise RecomputationError(
-                    f"lost input of {reader.describe()}: {lost.describe()}; its producer is declared "
-                    f"deterministic=False, so it is not recomputed: clear {lost.region}.run and everything after it"
-                )
             log.warning("%s", await asyncio.to_thread(lost.explain, self.folder))
             claim = await claim_lost(self.connection, self.folder, self.owner, lost)
             if claim is None:
@@ -100,7 +104,8 @@ class Recovery:
         attempt = SubtaskAttempt(lost.region, lost.index, ledger.claim.attempt, lost.decision)
         spec = await asyncio.to_thread(SubtaskSpec.load, self.folder, attempt)
         before = lost.manifest.results if lost.manifest is not None else {}
-        others = {name: result for name, result in before.items() if name not in lost.results}
+        may_change = lost.region in spec.plan.unrepeatable  # then what is left does not go with what is made now
+        others = {name: result for name, result in before.items() if name not in lost.results and not may_change}
 
         def kept(_inputs: str, suspects: Collection[str]) -> Mapping[str, ResultManifest]:
             return leave_out_lost(self.folder, others, suspects)
@@ -115,11 +120,10 @@ class Recovery:
             seconds=time.monotonic() - started,
             results=written.results,
             read=written.read,
-            same_since=None if lost.manifest is None else lost.manifest.same_since,
         )
-        if lost.manifest is not None:
+        if lost.manifest is not None and is_made_alike(spec.plan, manifest, lost.manifest):
             _check_same(lost, lost.manifest, manifest)
-        await asyncio.to_thread(write_manifest, self.folder, manifest)
+        await asyncio.to_thread(replace_rows, self.folder, spec.plan, manifest, lost.manifest)
         again = sum(manifest.results[name].bytes for name in lost.results or manifest.results)
         await written.execution.release()
         log.warning("recomputed: %s, %s in %.1f s", attempt, format_bytes(again), time.monotonic() - started)

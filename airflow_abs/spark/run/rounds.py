@@ -6,8 +6,8 @@
          |                           number is stopped
     run it on Spark
          |
-    what it read still whole?  --no, or Spark could not read it-->  the next number, the next round
-         | yes
+    what it read still whole, and still what counts?  --no, or Spark could not read it-->  the next number,
+         | yes                                                                              the next round
       written
 
 A round has a number of its own because the same number would attach to the operations of the round before it.
@@ -132,7 +132,7 @@ async def run_rounds(
         try:
             results = await execution.run()
             await _check_sources(source, spec)
-            if await asyncio.to_thread(still_whole, spec.folder, files_read(spec, inputs)):
+            if await asyncio.to_thread(_is_still_there, check, inputs):
                 return Written(attempt, results, execution, inputs)
         except (InputLostError, UserCodeError) as error:
             if isinstance(error, UserCodeError):
@@ -158,6 +158,10 @@ def describe_inputs(inputs: Inputs) -> str:
     """A digest of which attempts are read."""
     attempts = {region: [manifest.attempt for manifest in manifests] for region, manifests in inputs.items()}
     return hashlib.sha256(json.dumps(attempts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _is_still_there(check: InputCheck, inputs: Inputs) -> bool:
+    return still_whole(check.spec.folder, files_read(check.spec, inputs)) and check.is_still(inputs)
 
 
 async def _check_sources(source: InputSource, spec: SubtaskSpec) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, read_manifest, write_manifest
+from airflow_abs.exchange.records.manifest import Manifest, ResultManifest, read_manifest
 from airflow_abs.exchange.records.tries import (
     TryRecord,
     begin_try,
@@ -26,6 +26,7 @@ from airflow_abs.exchange.records.tries import (
     read_try,
     write_try,
 )
+from airflow_abs.exchange.results.renewal import replace_rows
 from airflow_abs.exchange.results.written_steps import first_whole, read_written
 from airflow_abs.exchange.storage.locations import OpenPath
 from airflow_abs.spark.connect.connection import Connection
@@ -205,7 +206,8 @@ class _TryRun:
             read=written.read,
             inner=written.execution.work.inner,
         )
-        await asyncio.to_thread(write_manifest, self.folder, manifest.continues(self.before))
+        assert self.spec is not None  # noqa: S101
+        manifest = await asyncio.to_thread(replace_rows, self.folder, self.spec.plan, manifest, self.before)
         await asyncio.to_thread(self.end, "")
         await written.execution.release()
         return manifest

@@ -121,9 +121,10 @@ class SubtaskSpec:
         manifests = [manifest for manifest in inputs[entry.region] if manifest.index in wanted]
         if entry.is_rescale:
             span = piece.rescaled.get(entry.name)
-            spans = self.reads.rescaled[entry.name].located(span) if span else {}
+            rescaled = self.reads.rescaled[entry.name]
+            spans = rescaled.located(span) if span else {}
             return [
-                FilesOfProducer(manifest, [file for file in written[files.start : files.stop] if file.rows])
+                FilesOfProducer(manifest, [file for file in rescaled.cut(manifest.index, files, written) if file.rows])
                 for manifest in manifests
                 if (files := spans.get(manifest.index)) and (written := manifest.results[entry.result].files)
             ]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.incremental.new_files import begin_publication, end_publication
-from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.publish.publication import Publication, publish
 from airflow_abs.exchange.publish.record import StagedFile, digest_of, partition_of, staged_files
-from airflow_abs.exchange.records.decisions import read_decision
-from airflow_abs.exchange.records.manifest import read_manifests
-from airflow_abs.exchange.records.plan import JobPlan, PlannedSink
+from airflow_abs.exchange.records.plan import PlannedSink
 from airflow_abs.exchange.records.run_records import RunRecords
 from airflow_abs.exchange.results.partitions_read import check_partitions_read
 from airflow_abs.tables.access import TableAccess
@@ -29,14 +26,13 @@ if TYPE_CHECKING:
 
 
 def publish_region(
-    folder: JobFolder, plan: JobPlan, region: str, access: TableAccess, declared: Collection[str]
+    records: RunRecords, region: str, access: TableAccess, declared: Collection[str]
 ) -> dict[str, dict[str, Any]]:
     """Publish all sinks of a region; files of incremental sources that they rest on count as read by that, and not
     before. A repetition changes nothing.
 
     Args:
-        folder: of the job.
-        plan: of the run.
+        records: of the run; what they hold of the region is published, whatever has changed since they were read.
         region: whose.
         access: as in `TableSink.publish`.
         declared: the kinds of table that the DAG has.
@@ -47,26 +43,27 @@ def publish_region(
     Raises:
         ExchangeError: see `publish_sink`, `begin_publication`.
     """
+    folder, plan = records.folder, records.plan
     taken = [source for each in plan.regions for source in each.sources if source.taken is not None]
     published = {}
     for sink in plan.region(region).sinks:
         rests_on = [source for source in taken if source.taken is not None and sink.vertex in source.taken.sinks]
         for source in rests_on:
             begin_publication(folder, source, access.open_path)
-        published[sink.vertex] = publish_sink(folder, plan, region, sink, access, declared)
+        published[sink.vertex] = publish_sink(records, region, sink, access, declared)
         for source in rests_on:
             end_publication(folder, source, sink.vertex)
     return published
 
 
 def publish_sink(
-    folder: JobFolder, plan: JobPlan, region: str, sink: PlannedSink, access: TableAccess, declared: Collection[str]
+    records: RunRecords, region: str, sink: PlannedSink, access: TableAccess, declared: Collection[str]
 ) -> dict[str, Any]:
     """Publish what all subtasks of the region's decision wrote for one sink; a repetition changes nothing.
 
     Args:
         sink: as planned.
-        folder, plan, region, access, declared: as in `publish_region`.
+        records, region, access, declared: as in `publish_region`.
 
     Returns:
         the `Publication` as plain values, and the `details` of a table's kind.
@@ -78,17 +75,16 @@ def publish_sink(
     """
     if sink.table is not None:
         check_declared(sink.table.table, sink.table.kind, declared)
-    stored = read_decision(folder, region)
-    manifests = read_manifests(folder, region, stored.decision.parallelism, decision=stored.digest)
-    staged = staged_files(folder, manifests, sink.result)
-    publisher = plan.publisher(folder, sink.vertex)
+    staged = staged_files(records.folder, records.manifests(region), sink.result)
+    publisher = records.plan.publisher(records.folder, sink.vertex)
+    publisher = replace(publisher, generation=publisher.generation + records.renewals(region))
     if sink.table is not None:
         return publish_staged(sink.table, staged, publisher=publisher, access=access)
     if sink.files is None:
         raise ValueError(f"sink of {sink.vertex}: the plan has no folder and no table for it")
     target, files = access.open_path(sink.files.path), sink.files
     if files.partition_by:
-        check_partitions_read(RunRecords(folder), files.path, {partition_of(file.name) for file in staged})
+        check_partitions_read(records, files.path, {partition_of(file.name) for file in staged})
     done = publish(target, staged, mode=files.mode, publisher=publisher, replace_foreign=files.replace_foreign)
     return asdict(done)
 

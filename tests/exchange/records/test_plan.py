@@ -41,6 +41,12 @@ def test_every_plan_of_a_run_has_a_higher_number_than_the_one_before_even_if_the
     assert numbers == [1_795_400_000_250, 1_795_400_001_250, 1_795_400_001_251, 1_795_400_001_252]
 
 
+def test_a_plan_comes_after_all_that_was_published_anew_under_the_one_before(folder: JobFolder) -> None:
+    region = replace(plan_of("total").regions[0], deterministic=False)
+    before = plan_next(folder, replace(plan_of("total"), regions=(region,)))
+    assert plan_next(folder, plan_of("total"), NOW - 3600).generation >= before.generation + 1_000_000
+
+
 def test_a_plan_of_a_run_whose_data_gc_has_deleted_is_still_the_later_one(folder: JobFolder, tmp_path: Path) -> None:
     before = plan_next(folder, plan_of("total"))
     (tmp_path / "dag" / "monday" / "job" / "plan.json").unlink()

@@ -233,9 +233,9 @@ def test_the_airflow_side_of_a_run_works_on_s3(s3: S3Server, s3_root: UPath, fol
     assert stored["files"]["orders.source"][0] == [f"s3a://{bucket}/lake/orders/ds=1/part-0.parquet", 900]
     run("total", step("total.sink"), {"orders": reports})
     access = TableAccess(lambda conn_id: {}, open_path)
-    published = publish_sink(folder, plan, "total", sink, access, ())
+    published = publish_sink(RunRecords(folder), "total", sink, access, ())
     assert (published["files"], published["rows"], published["changed"]) == (1, 1, True)
-    assert not publish_sink(folder, plan, "total", sink, access, ())["changed"]
+    assert not publish_sink(RunRecords(folder), "total", sink, access, ())["changed"]
     assert len(visible_names(open_path(sink.files.path))) == 1
     assert opened[0] == f"s3://{bucket}/lake/orders"
     assert [region.committed for region in read_run(folder).regions] == [4, 1]

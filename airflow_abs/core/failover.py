@@ -1,0 +1,57 @@
+"""Which subtasks have to run again because rows that they were made of do not count any more.
+
+Flink's rule (FLIP-1, `RestartPipelinedRegionFailoverStrategy`): whatever has consumed a result that is produced anew
+runs again, and so on. Flink restarts it at once; here it is told from what every subtask has noted of what it read, so
+that the answer is the same whoever asks, and whenever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Subtask = tuple[str, int]
+"""Region and index."""
+
+ReadSpan = tuple[int, int, int]
+"""Subtasks [start, stop) of a producer, and the attempt of theirs that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a subtask left behind. `counts` are the attempts that wrote the rows that it has now; `read` says, by
+    producer region, which attempts those were made of."""
+
+    counts: range
+    read: Mapping[str, Sequence[ReadSpan]] = field(default_factory=dict)
+
+
+def find_outdated(made: Mapping[str, Mapping[int, Made | None]]) -> dict[Subtask, Subtask]:
+    """The subtasks that have to run again, producers first, each with the one whose rows it has to read anew.
+
+    Args:
+        made: of all subtasks, by region, producers first; None for one of which nothing is known any more. Regions
+            that are not in it never change their rows.
+    """
+    outdated: dict[Subtask, Subtask] = {}
+    for region, subtasks in made.items():
+        for index, each in subtasks.items():
+            cause = (region, index) if each is None else _find_cause(each, made, outdated)
+            if cause is not None:
+                outdated[region, index] = cause
+    return outdated
+
+
+def _find_cause(
+    each: Made, made: Mapping[str, Mapping[int, Made | None]], outdated: Collection[Subtask]
+) -> Subtask | None:
+    for producer, spans in each.read.items():
+        if producer not in made:
+            continue
+        now = made[producer]
+        for start, stop, attempt in spans:
+            for index in range(start, stop):
+                counts = now.get(index)
+                if counts is None or attempt not in counts.counts or (producer, index) in outdated:
+                    return producer, index
+    return None
