@@ -65,7 +65,6 @@ def plan_workload(endpoint: Any, folder: Path, workload: Workload, data: Path, r
             {},
             Files(str(data / step.source)) if step.source else None,
             Files(str(folder / "out")) if step is workload.last else None,
-            join=step.join,
         )
         for step in workload.steps
     ]

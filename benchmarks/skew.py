@@ -6,20 +6,29 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+import duckdb
+
+from airflow_abs.core.wording import format_count
+from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from benchmarks.compiling import plan_workload
 from benchmarks.datasets import make_tables
-from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads import WORKLOADS, Workload
+from tests.job_runner import JobRun
 
 SCALE = 0.1
 TARGET_BYTES = 256 * 1024
 SUBPARTITIONS = 128
 
 
+ONE_AND_FIVE = ("hot_key", "null_key")
+"""Workloads of which the large table is tried as one file, and as five: as many subtasks write the skewed edge."""
+
+
 def run() -> list[dict[str, float | str]]:
     """One row per step that reads by hash; the target is small, so that the fan-out is wide. In this process, without
-    Airflow: sizes and decisions are the same."""
+    Airflow: sizes and decisions are the same. `seconds` are those of the subtask that took longest, over the mean."""
     rows: list[dict[str, float | str]] = []
     with tempfile.TemporaryDirectory(prefix="airflow-abs-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -27,21 +36,48 @@ def run() -> list[dict[str, float | str]]:
             endpoint = ensure_embedded_server(folder / "spark", settings=EmbeddedSettings(idle_seconds=600))
             for workload in WORKLOADS.values():
                 data = make_tables(folder, workload, SCALE, TARGET_BYTES)
-                options = {"max_parallelism": SUBPARTITIONS, "target_bytes": TARGET_BYTES, "slots": None}
-                job = plan_workload(endpoint, folder, workload, data, workload.name, **options)
-                for step in workload.steps[:-1]:
-                    asyncio.run(job.run_region(step.name))
-                job.decide(workload.last.name)
-                rows += [
-                    {
-                        "workload": workload.name,
-                        "step": step.name,
-                        "subtasks": job.decisions[step.name].parallelism,
-                        "largest/mean": round(job.decisions[step.name].max_over_mean, 2),
-                    }
-                    for step in workload.steps
-                    if step.inputs
-                ]
+                for files in (1, 5) if workload.name in ONE_AND_FIVE else (0,):
+                    if files:
+                        _cut(data / workload.steps[0].source, files)
+                    rows += _measure(endpoint, folder, workload, data, files)
         finally:
             stop_embedded_server(folder / "spark")
     return rows
+
+
+def _measure(
+    endpoint: ConnectEndpoint, folder: Path, workload: Workload, data: Path, files: int
+) -> list[dict[str, float | str]]:
+    options = {"max_parallelism": SUBPARTITIONS, "target_bytes": TARGET_BYTES, "slots": None}
+    job = plan_workload(endpoint, folder, workload, data, f"{workload.name}-{files}", **options)
+    for step in workload.steps[:-1]:
+        asyncio.run(job.run_region(step.name))
+    job.decide(workload.last.name)
+    return [
+        {
+            "workload": f"{workload.name}, {format_count(files, 'file')}" if files else workload.name,
+            "step": step.name,
+            "subtasks": job.decisions[step.name].parallelism,
+            "largest/mean": round(job.decisions[step.name].max_over_mean, 2),
+            "seconds": _slowest_over_mean(job, step.name),
+        }
+        for step in workload.steps
+        if step.inputs
+    ]
+
+
+def _slowest_over_mean(job: JobRun, step: str) -> float | str:
+    seconds = [float(report["seconds"]) for report in job.reports.get(step, ())]
+    return round(max(seconds) * len(seconds) / sum(seconds), 2) if seconds else ""
+
+
+def _cut(table: Path, files: int) -> None:
+    """The same rows in so many files of about the same size."""
+    before = sorted(table.glob("*.parquet"))
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE rows AS SELECT *, row_number() OVER () % {files} AS file FROM '{table}/*'")  # noqa: S608
+        for each in before:
+            each.unlink()
+        for number in range(files):
+            rows = f"SELECT * EXCLUDE file FROM rows WHERE file = {number}"  # noqa: S608
+            connection.execute(f"COPY ({rows}) TO '{table}/part-{number}.parquet' (FORMAT parquet)")

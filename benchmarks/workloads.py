@@ -27,14 +27,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One transform. It reads either the table `source` or the outputs of other steps, by input name; `join` says which
-    join of its two inputs it is, if it is nothing else."""
+    """One transform. It reads either the table `source` or the outputs of other steps, by input name."""
 
     name: str
     transform: Callable[..., Any]
     source: str = ""
     inputs: Mapping[str, Read] = field(default_factory=dict)
-    join: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +239,6 @@ def _sales(name: str, customer: str, enrich: Callable[..., Any], join: str) -> W
                 "enriched",
                 enrich,
                 inputs={"sales": Read("sales", ("customer_id",)), "customers": Read("customers", ("c_custkey",))},
-                join=join,
             ),
             Step(
                 "by_nation",

@@ -47,22 +47,26 @@ class HotKey:
             f"{self.share:.0%} of the {self.rows_seen:,} rows looked at"
         )
 
-    def advise(self, *, shared: bool, splittable: bool) -> str:
-        """What to do. `shared`: several subtasks read it already; `splittable`: they may."""
+    def advise(self, *, shared: bool, kept_whole: str | None) -> str:
+        """What to do. `shared`: several subtasks read it already; `kept_whole`: why they may not (empty: unknown), None
+        if they may."""
         if self.share < DOMINANT_SHARE:
             return "no single key makes it hot: a higher max_parallelism puts its keys into finer subpartitions"
         if shared:
             return "its rows are distributed to several subtasks already: nothing has to be done"
+        if kept_whole is None:
+            return (
+                "it may be distributed, but a parallelism of the vertex, strategy='power_of_two' or a low "
+                "max_parallelism leaves no room for that"
+            )
         if all(value is None for value in self.values):
             return (
                 "rows without a key meet no other row in a join: leave them out before this edge, or give them a step "
                 "of their own"
             )
-        if splittable:
-            return "it could be distributed, but too few subtasks wrote it: give its producer a smaller target_bytes"
+        why = f", since {kept_whole}" if kept_whole else ""
         return (
-            "if the step is a join, keep only the join in it and say VertexOptions(join='inner') (or 'left', ...) "
-            "where you declare it: then these rows are distributed to several subtasks; "
-            f"if it aggregates, do so by {', '.join(self.columns)} and another column "
-            "first; or give this value a step of its own"
+            f"it is not distributed{why}: give a join that comes before a step of its own, where its rows are "
+            f"distributed by themselves; aggregate by {', '.join(self.columns)} and another column first; or give this "
+            "value a step of its own"
         )

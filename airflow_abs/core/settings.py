@@ -484,8 +484,9 @@ class VertexOptions:
     join: str | None = setting(
         "",
         TEXT,
-        "inner, left, right, full, semi or anti: declares that the transform only joins its two hash inputs and does "
-        "nothing else that needs all rows of a key. A hot key may then be spread over several subtasks.",
+        "inner, left, right, full, semi or anti: asserts that the transform is such a join of its two hash inputs. "
+        "Plan fails if its one join is of another type, and warns if no hot key of it may be spread over several "
+        "subtasks. Hot keys are spread without it, too.",
         Where.VERTEX_OPTIONS,
     )
     deterministic: bool = setting(

@@ -107,5 +107,5 @@ def describe_subtasks(stored: StoredDecision) -> Sequence[dict[str, Any]]:
 
 def _label(subtask: SubtaskAssignment) -> str:
     reads = subtask.subpartitions if subtask.subpartitions is not None else "files"
-    part = f" of {subtask.hot_part.producers}" if subtask.hot_part else ""
+    part = f" of {subtask.hot_part}" if subtask.hot_part else ""
     return f"{subtask.index}: {reads}{part}, {format_bytes(subtask.bytes)}"

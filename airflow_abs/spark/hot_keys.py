@@ -31,7 +31,7 @@ from airflow_abs.spark.connect.execute import execute_operation
 from airflow_abs.spark.connect.operations import Operation, derive_id, release_session, set_config
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import SparkOperationError
-from airflow_abs.spark.relations import Relation, coalesce, read_result, sql_expression
+from airflow_abs.spark.relations import Relation, coalesce, read_result, sql_expression, unite
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 
@@ -86,7 +86,7 @@ async def search_hot_key(connection: Connection, search: HotSearch) -> None:
         found = _read_key(outcome.observed, search)
         if found is not None:
             await asyncio.to_thread(write_hot_key, folder, region, search.decision, found)
-            advice = found.advise(shared=search.is_shared, splittable=hot.input in search.region.splittable)
+            advice = found.advise(shared=search.is_shared, kept_whole=search.region.kept_whole(hot.input))
             log.warning("%s: %s; %s", region, found.describe(), advice)
     except Exception as error:  # whatever it is, the run continues without it
         log.info("the key behind the hot subpartition %d of %s was not found: %s", hot.subpartition, hot.input, error)
@@ -126,7 +126,7 @@ def _some_rows(search: HotSearch) -> Relation:
         paths = [uri_for_spark(search.folder.file_path(file.path)) for file in files]
         relation = read_result(paths, schema=written.schema, numbered=written.is_numbered, subpartitions=span)
         parts.append(_limit(relation, ROWS // len(chosen)))
-    return reduce(_unite, parts)
+    return reduce(unite, parts)
 
 
 def _count_by_key(relation: Relation, keys: Sequence[str]) -> Relation:
@@ -145,12 +145,6 @@ def _count_by_key(relation: Relation, keys: Sequence[str]) -> Relation:
 def _limit(relation: Relation, rows: int) -> Relation:
     proto = protos()
     return proto.Relation(limit=proto.Limit(input=relation, limit=rows))
-
-
-def _unite(left: Relation, right: Relation) -> Relation:
-    proto = protos()
-    union = proto.SetOperation.SetOpType.SET_OP_TYPE_UNION
-    return proto.Relation(set_op=proto.SetOperation(left_input=left, right_input=right, set_op_type=union, is_all=True))
 
 
 def _shorten(key: str) -> str:

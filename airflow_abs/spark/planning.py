@@ -40,6 +40,7 @@ from airflow_abs.exchange.sources.pinned import write_pinned_files
 from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import check_writable, write_atomic, write_json
+from airflow_abs.spark.compile.declared_joins import spreads_a_side
 from airflow_abs.spark.compile.expectations import check_expectations
 from airflow_abs.spark.compile.joined import join_vertices
 from airflow_abs.spark.compile.sinks import check_layouts
@@ -59,6 +60,7 @@ from airflow_abs.spark.narrowing import combine_edges, narrow_vertices
 from airflow_abs.spark.proof import Findings, Proof, prove_vertices
 from airflow_abs.spark.pruning.joined_sources import find_joined_columns
 from airflow_abs.spark.pruning.partitions import prune_sources
+from airflow_abs.spark.relations import FILE_METADATA
 from airflow_abs.spark.transforms.py_files import with_py_files
 from airflow_abs.spark.values import is_repeatable
 from airflow_abs.tables.source import Pin, partition_columns, splits_of
@@ -117,6 +119,8 @@ def plan_job(
     slots = options.slots or read_slots(session)
     declared = [program.declared for program in programs.values()]
     unrepeatable = find_declared_demands(declared, _find_unrepeatable(compiled)).nondeterministic
+    compiled = _with_spreads(graph, compiled, proofs, unrepeatable)
+    log_spreads(graph, compiled, programs)
 
     def list_today(source: PlannedSource) -> Sequence[SourceFile]:
         declared = programs[vertex_of(source.name)].source
@@ -222,6 +226,55 @@ def log_portions(proofs: Iterable[Proof]) -> None:
                 "right if it treats them one by one; if it needs a key's rows together, put repartition(key) before it",
                 proof.vertex,
                 " and ".join(proof.portions),
+            )
+
+
+def _with_spreads(
+    graph: JobGraph,
+    compiled: Mapping[str, CompiledVertex],
+    proofs: Mapping[str, Proof],
+    unrepeatable: Collection[str],
+) -> dict[str, CompiledVertex]:
+    """The vertices with what the proof says of the hot subpartitions of their inputs."""
+
+    def why_not(vertex: CompiledVertex, placeholder: str) -> str | None:
+        together = graph.region_of(vertex.name).vertices
+        other = next((f"{name} gives other rows when it runs again" for name in together if name in unrepeatable), None)
+        producer = compiled[vertex.inputs[placeholder].producer]
+        return other or proofs[vertex.name].spreads[placeholder] or _hides_places(producer)
+
+    return {
+        name: replace(vertex, spreads={each: why_not(vertex, each) for each in proofs[name].spreads})
+        for name, vertex in compiled.items()
+    }
+
+
+def _hides_places(producer: CompiledVertex) -> str | None:
+    """Rows of a file are told apart by a column of Spark's, which a column of its name would hide."""
+    hiding = next((column for column in producer.schema.names if column.lower() == FILE_METADATA), None)
+    return None if hiding is None else f"a column {hiding} of it hides the positions of rows in files"
+
+
+def log_spreads(graph: JobGraph, compiled: Mapping[str, CompiledVertex], programs: Mapping[str, VertexProgram]) -> None:
+    """Say which hot keys may be spread, of steps that read several inputs by range; warn of `join=` if none."""
+    for region in graph.regions:
+        inputs = [
+            (edge, compiled[name].spreads[placeholder])
+            for name in region.vertices
+            for placeholder, edge in compiled[name].inputs.items()
+            if placeholder in compiled[name].spreads
+        ]
+        spread = [edge.input_name for edge, why in inputs if why is None]
+        kept = {why: None for _, why in inputs if why is not None}
+        join = programs[region.name].options.join if region.name in programs else None
+        if spread and len(inputs) > 1:
+            log.info("vertex %r: a hot key of %s may be spread over several subtasks", region.name, " or ".join(spread))
+        elif not spread and kept and join is not None and spreads_a_side(join):
+            log.warning(
+                "vertex %r: join=%r is declared, and a hot key is not spread over several subtasks: %s",
+                region.name,
+                join,
+                "; ".join(kept),
             )
 
 

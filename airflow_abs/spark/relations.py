@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
+from airflow_abs.core.decide.hot_subpartitions import row_class
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.sql_names import quote
 from airflow_abs.exchange.publish.target_table import TargetTable
@@ -39,6 +41,11 @@ _RESULT_WRITE_OPTIONS = {
 }
 # Of a sorted file, a range filter skips most of the pages if these are small.
 _SMALL_PAGES = {"parquet.page.size": str(64 * 1024), "parquet.page.row.count.limit": "5000"}
+NOT_CUT: Mapping[str, IndexRange] = {}
+FILE_METADATA = "_metadata"
+"""Spark's hidden column of what is read from files."""
+_ROW_INDEX = f"{FILE_METADATA}.row_index"
+"""The number of a row in its file."""
 _DECIMAL = re.compile(r"decimal\((\d+),")
 _MOST_DIGITS_OF_A_LONG = 18
 
@@ -80,23 +87,42 @@ def read_result(
     numbered: bool,
     subpartitions: IndexRange | None = None,
     left_out: Collection[int] = (),
+    cut: Mapping[str, IndexRange] = NOT_CUT,
 ) -> Relation:
     """Read the rows of a range of subpartitions (None: all) without some of it from exchange files.
 
-    `schema` is the vertex's own; `numbered` says whether the files carry the subpartition column besides it.
+    `schema` is the vertex's own; `numbered` says whether the files carry the subpartition column besides it. Of those
+    in `cut` only rows of these classes are read, see `ProducerShare`.
     """
     if not paths:
         return no_rows(schema)
     if not numbered:
         return read_files(paths, file_format="parquet", schema=schema, options=WHOLE)
-    relation = read_files(paths, file_format="parquet", schema=_with_subpartition(schema), options=WHOLE)
+    condition = None
     if subpartitions is not None:
         start, stop = subpartitions.start, subpartitions.stop
         without = "".join(f" AND {SUBPARTITION_COLUMN} <> {number}" for number in sorted(left_out))
-        relation = filter_rows(
-            relation, f"{SUBPARTITION_COLUMN} >= {start} AND {SUBPARTITION_COLUMN} < {stop}{without}"
-        )
-    return drop_columns(relation, [SUBPARTITION_COLUMN])
+        condition = f"{SUBPARTITION_COLUMN} >= {start} AND {SUBPARTITION_COLUMN} < {stop}{without}"
+    whole = [path for path in paths if path not in cut]
+    read = [_read_numbered(whole, schema, condition)] if whole else []
+    for path in paths:
+        if path in cut:
+            number, classes = row_class(_ROW_INDEX), cut[path]
+            own = f"{number} >= {classes.start} AND {number} < {classes.stop}"
+            read.append(_read_numbered([path], schema, f"{condition} AND {own}" if condition else own))
+    return drop_columns(reduce(unite, read), [SUBPARTITION_COLUMN])
+
+
+def _read_numbered(paths: Sequence[str], schema: str, condition: str | None) -> Relation:
+    relation = read_files(paths, file_format="parquet", schema=_with_subpartition(schema), options=WHOLE)
+    return relation if condition is None else filter_rows(relation, condition)
+
+
+def unite(left: Relation, right: Relation) -> Relation:
+    """All rows of both, by position."""
+    proto = protos()
+    union = proto.SetOperation.SetOpType.SET_OP_TYPE_UNION
+    return proto.Relation(set_op=proto.SetOperation(left_input=left, right_input=right, set_op_type=union, is_all=True))
 
 
 def placeholder_relation(name: str, schema: str) -> Relation:

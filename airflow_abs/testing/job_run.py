@@ -89,6 +89,24 @@ class JobRun:
         own = {"reports": dict(self.reports), "decisions": dict(self.decisions), "verdicts": []}
         return replace(self, folder=folder, plan=plan, **own)  # type: ignore[arg-type]
 
+    def with_spread(self, run_id: str, number: int) -> Self | None:
+        """Another run of the same plan with the regions of which so many inputs may be spread: of each but this one, by
+        its number, hot subpartitions stay whole. None if there is no such region. What already ran need not run again.
+        """
+        regions = tuple(
+            replace(region, splittable=region.splittable[number : number + 1])
+            for region in self.plan.regions
+            if region.name in self.reports or len(region.splittable) > number
+        )
+        if len(regions) == len(self.reports):
+            return None
+        folder = replace(self.folder, run_id=run_id)
+        shutil.copytree(locate(self.folder.path).path, locate(folder.path).path)
+        plan = replace(self.plan, regions=regions)
+        write_json(folder.plan_path, plan.to_json())
+        own = {"reports": dict(self.reports), "decisions": dict(self.decisions), "verdicts": []}
+        return replace(self, folder=folder, plan=plan, **own)  # type: ignore[arg-type]
+
     def decide(self, region: str) -> StoredDecision:
         """The part of a region's `decide` task."""
         producers = {entry.region for entry in self.plan.region(region).inputs}

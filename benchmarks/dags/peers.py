@@ -19,7 +19,7 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG
 
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions, VertexOptions
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, JobOptions
 from benchmarks import POOL, slices, submit_step, whole
 from benchmarks.workloads import Workload, chosen
 
@@ -44,7 +44,6 @@ def ours(workload: Workload, operator: Mapping[str, Any] | None = None, **argume
                 transform=step.transform,
                 source=Files(f"{TABLES}/{step.source}") if step.source else None,
                 inputs=inputs,
-                options=VertexOptions(join=step.join),
                 sink=Files(OWN_OUT) if step is workload.last else None,
                 retry_delay=RETRIES["retry_delay"],
                 **(operator or {}),

@@ -21,16 +21,21 @@ def test_a_key_of_several_columns_names_them_all_and_null_is_said_as_sql_does() 
     assert replace(FOUND, columns=("region", "day"), values=("EU", None)).key == "region = EU, day = NULL"
 
 
+WHY = "an aggregate (groupBy, agg, count, ...) needs all rows of a group in one subtask"
+
+
 @pytest.mark.parametrize(
-    ("found", "shared", "splittable", "advice"),
+    ("found", "shared", "kept_whole", "advice"),
     [
-        (FOUND, True, True, "its rows are distributed to several subtasks already: nothing has to be done"),
-        (FOUND, False, True, "too few subtasks wrote it: give its producer a smaller target_bytes"),
-        (FOUND, False, False, "say VertexOptions(join='inner') (or 'left', ...)"),
-        (FOUND, False, False, "do so by customer_id and another column first"),
-        (replace(FOUND, values=(None,)), False, False, "leave them out before this edge"),
-        (replace(FOUND, rows=900), False, False, "no single key makes it hot: a higher max_parallelism"),
+        (FOUND, True, None, "its rows are distributed to several subtasks already: nothing has to be done"),
+        (FOUND, False, None, "it may be distributed, but a parallelism of the vertex,"),
+        (FOUND, False, WHY, "it is not distributed, since an aggregate (groupBy, agg, count, ...) needs all rows"),
+        (FOUND, False, WHY, "aggregate by customer_id and another column first"),
+        (FOUND, False, "", "it is not distributed: give a join that comes before a step of its own"),
+        (replace(FOUND, values=(None,)), False, WHY, "leave them out before this edge"),
+        (replace(FOUND, values=(None,)), False, None, "it may be distributed, but"),
+        (replace(FOUND, rows=900), False, WHY, "no single key makes it hot: a higher max_parallelism"),
     ],
 )
-def test_what_to_do_follows_from_what_it_is(found: HotKey, shared: bool, splittable: bool, advice: str) -> None:
-    assert advice in found.advise(shared=shared, splittable=splittable)
+def test_what_to_do_follows_from_what_it_is(found: HotKey, shared: bool, kept_whole: str | None, advice: str) -> None:
+    assert advice in found.advise(shared=shared, kept_whole=kept_whole)

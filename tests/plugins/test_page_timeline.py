@@ -158,7 +158,7 @@ def test_a_hot_key_is_told_on_its_card_with_what_to_do(
         "Hot key: customer_id = 4711 has 93 % of the 100,000 rows of items looked at in subpartition 5,"
     )
     assert advice == f"What to do: {told['advice']}."
-    assert "say VertexOptions(join='inner')" in advice
+    assert "aggregate by customer_id and another column first" in advice
     assert texts(browser, "[data-region=enriched] .hot-key b") == ["customer_id = 4711"]
     box = browser.execute_script("return document.querySelector('[data-region=enriched]').getBoundingClientRect()")
     below = browser.execute_script("return scrollY")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import product
 from typing import Any
 
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, JobVertex, build_job_graph
@@ -42,10 +43,12 @@ Rows = Sequence[tuple[Any, ...]]
 
 @dataclass(slots=True)
 class CompositionBench:
-    """A session that is set to `CONF`; `missed_columns` counts those that were left out on purpose, and missed."""
+    """A session that is set to `CONF`; `missed_columns` counts those that were left out on purpose, and missed,
+    `spread` the inputs that were spread."""
 
     session: Any
     missed_columns: int = 0
+    spread: int = 0
     _schemas: dict[str, Any] = field(default_factory=dict)
 
     def compile(self, composition: Composition) -> tuple[JobGraph, dict[str, CompiledVertex]]:
@@ -68,8 +71,8 @@ class CompositionBench:
             JobGraphError: it is refused.
         """
         graph, compiled = self.compile(composition)
-        prove_vertices(self.session, graph, compiled)
-        return graph, compiled
+        proofs = prove_vertices(self.session, graph, compiled)
+        return graph, {**compiled, STEP: replace(compiled[STEP], spreads=proofs[STEP].spreads)}
 
     def narrow(self, graph: JobGraph, compiled: Mapping[str, CompiledVertex]) -> dict[str, CompiledVertex]:
         """As they run: both tables are written without what the step does not read of them."""
@@ -82,19 +85,24 @@ class CompositionBench:
         compiled: Mapping[str, CompiledVertex],
         parts: int,
         narrowed: Mapping[str, CompiledVertex] | None = None,
+        spread: str | None = None,
     ) -> tuple[Any, Any]:
-        """The rows of the whole, and those that `parts` subtasks give together, `narrowed` or not; one request."""
+        """The rows of the whole, and those that `parts` subtasks give together, `narrowed` or not; one request.
+
+        With `spread` every one of them is two, which read that input's rows in turn, and all of the other's.
+        """
         import pyarrow.compute as pc
 
         run = narrowed or compiled
         specs = {edge.producer: spec for edge, spec in assign_results(self.session, graph, run).items()}
         runs = [self._bound(compiled[STEP], self._tables(composition, ROWS), is_part=False)]
-        for part in range(parts):
+        for part, half in product(range(parts), (0, 1) if spread else (None,)):
             tables = self._tables(composition, ROWS)
             cut = {name: specs[name].expression for name in tables}
-            written = {
-                name: _written(run[name], rows, list(composition.columns[name])[-1]) for name, rows in tables.items()
-            }
+            number = {name: list(composition.columns[name])[-1] for name in tables}
+            if spread:
+                tables[spread] = _only(tables[spread], f"{number[spread]} % 2 = {half}")
+            written = {name: _written(run[name], rows, number[name]) for name, rows in tables.items()}
             own = {
                 name: _only(rows, f"{cut[name]} % {parts} = {part}") if cut[name] else rows
                 for name, rows in written.items()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,11 @@ import pytest
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.spark.compile.vertices import CompiledVertex
 from airflow_abs.spark.narrowing import columns_and_rows
 from airflow_abs.spark.narrowing.columns_and_rows import Written
 from airflow_abs.testing.rows import describe_difference
-from tests.proof.composition_bench import CONF, CompositionBench
+from tests.proof.composition_bench import CONF, STEP, CompositionBench
 from tests.proof.compositions import LOSES_KEYS, OPERATORS, PLAIN, Composition, Edge, Step
 from tests.proof.key_kinds import ACCEPTED_AS_KEYS, KEY_KINDS, REFUSED_AS_KEYS
 
@@ -92,12 +93,16 @@ def test_what_is_accepted_gives_in_parts_the_rows_of_the_whole(bench: Compositio
         except AssertionError as error:
             error.add_note(f"number {number} of seed {SEED}: {shorten(bench, composition)}")
             raise
-    print(f"of {EXAMPLES} compositions: {dict(outcomes)}, {bench.missed_columns} columns too few were refused")
+    print(
+        f"of {EXAMPLES} compositions: {dict(outcomes)}, {bench.missed_columns} columns too few were refused, "
+        f"{bench.spread} inputs were spread"
+    )
     assert set(outcomes) <= {ACCEPTED, "refused", *OF_SPARK}
     assert sum(outcomes[each] for each in OF_SPARK) < MOST_OF_SPARK * sum(outcomes.values()), outcomes
     # A proof that refuses everything is never wrong, and this test would be none.
     assert outcomes[ACCEPTED] > LEAST_ACCEPTED * sum(outcomes.values()), outcomes
     assert bench.missed_columns > 0
+    assert bench.spread > 0
 
 
 def shorten(bench: CompositionBench, composition: Composition) -> Composition:
@@ -139,7 +144,19 @@ def try_composition(bench: CompositionBench, composition: Composition) -> str:
     if difference is not None and describe_difference(bench.run_whole(composition, compiled, turned=True), whole):
         return ORDERED
     assert difference is None
+    for side in may_be_spread(compiled):
+        whole, parts = bench.run(composition, graph, compiled, PARTS, narrowed, side)
+        assert describe_difference(parts, whole) is None, f"{side} was spread"
+        other = {"left": "right", "right": "left"}[side]
+        bench.prove(replace(composition, **{side: Edge(Partitioning.REBALANCE), other: BROADCAST}))
+        bench.spread += 1
     return ACCEPTED
+
+
+def may_be_spread(compiled: Mapping[str, CompiledVertex]) -> list[str]:
+    """The inputs of the step."""
+    step = compiled[STEP]
+    return [edge.input_name for placeholder, edge in step.inputs.items() if step.spreads.get(placeholder, "") is None]
 
 
 def check_too_few(bench: CompositionBench, composition: Composition) -> None:
@@ -176,6 +193,20 @@ def test_one_partition_of_the_sessions_own_hides_no_need(bench: CompositionBench
     steps = (Step("join", 0, 0), Step("group", 0, 0), Step("all", 1, 0))
     with pytest.raises(JobGraphError, match="vertex 'step' cannot run in parts: an aggregate"):
         bench.prove(Composition(hashed(0), hashed(0), steps))
+
+
+@pytest.mark.parametrize(
+    ("steps", "side"),
+    [((Step("join", 0, 0), Step("group", 0, 0)), "left"), ((Step("left_join", 0, 0),), "right")],
+)
+def test_an_input_that_was_spread_wrongly_would_be_seen(
+    bench: CompositionBench, steps: tuple[Step, ...], side: str
+) -> None:
+    composition = Composition(hashed(0), hashed(0), steps)
+    graph, compiled = bench.prove(composition)
+    assert side not in may_be_spread(compiled)
+    whole, parts = bench.run(composition, graph, compiled, PARTS, spread=side)
+    assert describe_difference(parts, whole) is not None
 
 
 def test_a_wrong_acceptance_would_be_seen(bench: CompositionBench) -> None:

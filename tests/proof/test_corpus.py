@@ -7,17 +7,20 @@ also what is refused, and joins without edges meet small tables, too.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 
+from airflow_abs.core.decide import hot_subpartitions
 from airflow_abs.spark.connect.abilities import release_number
 from airflow_abs.spark.connect.protocol import client_version
 from airflow_abs.testing.corpus import FAMILIES, read_corpus
 from airflow_abs.testing.corpus_bench.entries import Entry
-from airflow_abs.testing.corpus_bench.runner import Bench, Outcome, Verdict, run_corpus, run_whole
+from airflow_abs.testing.corpus_bench.runner import Bench, Outcome, Verdict, run_corpus, run_spread, run_whole
 from airflow_abs.testing.corpus_bench.sample import SAMPLE
 from airflow_abs.testing.corpus_bench.table import describe_exceptions
 from testbed.environments import SERVER_RELEASE
@@ -109,6 +112,25 @@ def test_what_may_not_run_in_parts_gives_plain_sparks_rows_as_one_subtask(bench:
     assert len(whole) > len(entries) / 2
     refused = {each.entry.name: each.detail for each in verdicts if each.entry.name not in whole}
     assert [name for name, detail in refused.items() if not any(each in detail for each in REFUSED_AS_A_WHOLE)] == []
+
+
+@contextmanager
+def everything_is_hot() -> Iterator[None]:
+    """Every subpartition with a row is cut, as finely as there is room for."""
+    with (
+        mock.patch.object(hot_subpartitions, "compute_hot_threshold", return_value=0),
+        mock.patch.object(hot_subpartitions, "compute_part_bytes", return_value=1),
+    ):
+        yield
+
+
+@pytest.mark.parametrize("family", FAMILIES if IN_FULL else ("joins",))
+def test_every_input_that_may_be_spread_gives_plain_sparks_rows(family: str, bench: Bench) -> None:
+    with everything_is_hot():
+        verdicts, parts = run_spread(replace(bench, job=f"spread {family}"), read_corpus((family,)))
+    assert {verdict.outcome for verdict in verdicts} <= {Outcome.RIGHT}, describe_exceptions(verdicts)
+    print(f"{family}: {len(verdicts)} transforms, {parts} parts of hot subpartitions")
+    assert parts > len(verdicts)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

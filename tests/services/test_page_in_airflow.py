@@ -46,7 +46,8 @@ def test_the_tab_draws_the_graph_and_the_ranges_of_a_finished_run(
     assert any("plan" in row for row in waited_for)
     reasons = [text.replace("→", "->") for text in texts(browser, ".reason")]
     assert reasons == [region.decision.reason for region in view.regions if region.decision]
-    assert any("subpartition" in chip for chip in texts(browser, ".chip.warn"))  # the hot customer is called out
+    hot = [chip for chip in texts(browser, ".chip.note") if "subpartition" in chip]
+    assert [chip.partition(": ")[2] for chip in hot] == ["3 subtasks share it"]  # the hot customer is called out
     assert wait_for(browser, "document.querySelectorAll('figure').length") == 4
     assert browser.execute_script("return document.querySelectorAll('figure:first-of-type .past').length") == 3
     browser.switch_to.default_content()
@@ -140,7 +141,7 @@ def test_the_key_of_a_hot_subpartition_is_on_the_page_of_a_run_that_failed(
     (line, advice) = texts(browser, "[data-region=work] .hot-key p")
     assert line.startswith("Hot key: customer_id = 1 has ")
     assert f"looked at in subpartition {found.subpartition}, which holds " in line
-    assert "if it aggregates, do so by customer_id and another column first" in advice
+    assert "aggregate by customer_id and another column first" in advice
 
 
 def button(browser: Any, within: str) -> Any:

@@ -144,7 +144,9 @@ def _hot_key(region: RegionView) -> list[str]:
 
 def _durability(region: RegionView) -> list[str]:
     orders = [f"  rows of {edge.name} {edge.order}" for edge in region.edges if edge.order]
-    return [*(f"  edge {region.describe_edge(edge)}" for edge in region.planned_edges), *orders]
+    hot = [f"  hot keys of {edge.name} {edge.hot_keys}" for edge in region.edges if edge.hot_keys]
+    told = hot if len(hot) > 1 else []  # of a single input that is kept whole there is nothing to choose
+    return [*(f"  edge {region.describe_edge(edge)}" for edge in region.planned_edges), *orders, *told]
 
 
 def _problems(region: RegionView) -> list[str]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from airflow_abs.core.decide.file_ranges import deal_out_files, from_cuts, to_cuts
-from airflow_abs.core.decide.hot_subpartitions import HotPart, split_hot_subpartitions
+from airflow_abs.core.decide.hot_subpartitions import HotPart, ProducerShare, split_hot_subpartitions
 from airflow_abs.core.decide.parallelism import Clamp
 from airflow_abs.core.decide.ranges import IndexRange, cut_by_bytes, split_by_count
 from airflow_abs.core.decide.reason import complete_reason, say_inferred, say_notes
@@ -31,8 +31,8 @@ class SubtaskAssignment:
 
     `subpartitions` holds for all partitioned inputs alike, None if there are none. `splits` are indices by source name.
     `files` are ranges by the name of a rescale input, of which the files are numbered through, producer by producer;
-    an input of which it reads none is not in it. `bytes` are those of all these. A `hot_part` says of which producers
-    alone it reads one input.
+    an input of which it reads none is not in it. `bytes` are those of all these. A `hot_part` says which part
+    of one input it reads alone.
     """
 
     index: int
@@ -121,7 +121,7 @@ class RegionDecision:
                 for entry in self.inputs
                 if entry.kind == "source"
             },
-            "hot_parts": [asdict(subtask.hot_part) for subtask in self.subtasks if subtask.hot_part],
+            "hot_parts": [_part_to_json(subtask.hot_part) for subtask in self.subtasks if subtask.hot_part],
             **({"files": files} if files else {}),
         }
 
@@ -159,7 +159,7 @@ class RegionDecision:
 
 def _subtasks_from_json(data: Mapping[str, Any]) -> tuple[SubtaskAssignment, ...]:
     """Those that read ranges come first, those that share hot subpartitions last."""
-    parts = [HotPart(**{**part, "producers": IndexRange(**part["producers"])}) for part in data.get("hot_parts", ())]
+    parts = [_part_from_json(part) for part in data.get("hot_parts", ())]
     spans = [IndexRange(start, stop) for start, stop in pairwise(data["cuts"] or ())]
     reads = [*((span, None) for span in spans), *((_only(part), part) for part in parts)]
     files = {name: from_cuts(cuts) for name, cuts in data.get("files", {}).items()}
@@ -174,6 +174,20 @@ def _subtasks_from_json(data: Mapping[str, Any]) -> tuple[SubtaskAssignment, ...
         )
         for index, size in enumerate(data["bytes"])
     )
+
+
+def _part_to_json(part: HotPart) -> dict[str, Any]:
+    """A part that is no share is stored as before there were any. A share has no producers: whoever does not know of
+    shares must not take it for all that its producer wrote."""
+    stored = asdict(part)
+    return stored if part.share is not None else {key: value for key, value in stored.items() if key != "share"}
+
+
+def _part_from_json(data: Mapping[str, Any]) -> HotPart:
+    share = data.get("share")
+    if share is not None:
+        return HotPart(**{**data, "producers": None, "share": ProducerShare(**share)})
+    return HotPart(**{**data, "producers": IndexRange(**data["producers"])})
 
 
 def _only(part: HotPart) -> IndexRange:
@@ -264,7 +278,11 @@ def _cut(sizes: Sequence[int], rule: str, count: int) -> list[IndexRange]:
 def _describe_subtask(subtask: SubtaskAssignment) -> str:
     parts = [] if subtask.subpartitions is None else [f"subpartitions {subtask.subpartitions}"]
     if subtask.hot_part:
-        parts.append(f"of {subtask.hot_part.input} what producers {subtask.hot_part.producers} wrote")
+        parts.append(f"of {subtask.hot_part.input} {_describe_part(subtask.hot_part)}")
     parts += [f"files {span} of {name}" for name, span in subtask.files.items()]
     parts += [f"{format_count(len(picked), 'split')} of {name}" for name, picked in subtask.splits.items()]
     return f"subtask {subtask.index}: {format_bytes(subtask.bytes)}" + (f" ({', '.join(parts)})" if parts else "")
+
+
+def _describe_part(part: HotPart) -> str:
+    return f"{part.share}" if part.share is not None else f"what producers {part.producers} wrote"

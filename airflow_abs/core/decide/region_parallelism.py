@@ -16,14 +16,19 @@ from airflow_abs.core.decide.parallelism import (
     round_to_power_of_two,
 )
 from airflow_abs.core.decide.ranges import count_ranges_within
-from airflow_abs.core.decide.region_inputs import NamedBound, RegionInputs, RegionOptions, SourceInput, list_bounds
+from airflow_abs.core.decide.region_inputs import (
+    MOST_BYTES,
+    NamedBound,
+    RegionInputs,
+    RegionOptions,
+    SourceInput,
+    list_bounds,
+)
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.wording import format_bytes, format_count
 
 _FEW_WAVES = 3
 WAVES = "waves of slots"
-_MOST_BYTES = 2**30
-"""Of a subtask that is made larger to save waves: losing it costs one slot less than a minute (docs/evidence)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,7 @@ def _fewest_within_target(inputs: RegionInputs, sizes: Sequence[int], target_byt
 def _fewest_of_most_bytes(inputs: RegionInputs, sizes: Sequence[int]) -> int:
     """Subtasks below which one would read more than a try of it should cost again."""
     splits = sum(source.bytes for source in inputs.sources)
-    return max(1, _fewest_within_target(inputs, sizes, _MOST_BYTES), divide_up(splits, _MOST_BYTES))
+    return max(1, _fewest_within_target(inputs, sizes, MOST_BYTES), divide_up(splits, MOST_BYTES))
 
 
 def _rule(inputs: RegionInputs) -> str:

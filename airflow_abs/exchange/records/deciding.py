@@ -58,6 +58,8 @@ def decide_and_store(
         [each.as_input(name) for name, each in listed.items()],
         region_options(plan, planned),
     )
+    parts = [subtask.hot_part for subtask in decision.subtasks if subtask.hot_part]
+    cut = {part.input for part in parts if part.share is not None}
     stored = StoredDecision(
         plan=plan.id,
         decision=decision,
@@ -68,12 +70,17 @@ def decide_and_store(
         measured_by_producer={
             entry.name: entry.bytes_by_partition
             for entry in inputs
-            if entry.name in planned.splittable or entry.is_rescale
+            if (entry.name in planned.splittable and decision.hot_subpartitions) or entry.is_rescale
         },
         placements={
             entry.name: [report["results"][entry.result]["checksum"] for report in ordered[entry.region]]
             for entry in planned.inputs
             if entry.is_rescale
+        },
+        cut_attempts={
+            entry.name: [report["attempt"] for report in ordered[entry.region]]
+            for entry in planned.inputs
+            if entry.name in cut
         },
         measured_at=measured_at,
         partitions_read={name: each.partitions_read for name, each in listed.items() if each.partitions_read},

@@ -31,16 +31,17 @@ class StoredDecision:
 
     `plan` is the id of the plan that it was made under; `producer_decisions` are the digests of the decisions that
     mapped the producers: what they write under another one, the ranges of this one do not fit. `measured` is what it
-    rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then; of inputs
-    whose hot subpartitions may be distributed, `measured_by_producer` has those of each subtask, and of rescale inputs
-    the bytes of each subtask's files. `placements` are, by rescale input, the checksums of what its producer's subtasks
-    wrote: a file that is named by its number alone must hold the rows that it was decided for. `measured_at` is when
-    the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
-    seconds; None if unknown. `partitions_read` says, by source that was pruned, how many of how many;
-    `notes` are what the reason says of a source besides. `guessed` says of sources that did not tell their sizes who
-    did; `inferred` are the numbers of subtasks that sources asked for themselves. `pruning` are, by source and column,
-    the values that rows must have, as ranges: only files that may hold such are among the `files`; `measured_attempts`
-    are those, by producer region, of which the values were read.
+    rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then; where a hot
+    subpartition is distributed, `measured_by_producer` has those of each subtask, and of rescale inputs the bytes of
+    each subtask's files. `placements` are, by rescale input, the checksums of what its producer's subtasks wrote: a
+    file that is named by its number alone must hold the rows that it was decided for. `cut_attempts` are, by input of
+    which hot parts are shares of what one producer wrote, the attempts of all its producers: another attempt may have
+    its rows in other places. `measured_at` is when the last subtask before it ended (when it was decided, if it reads
+    files alone or the triggerer decided), in epoch seconds; None if unknown. `partitions_read` says, by source that was
+    pruned, how many of how many; `notes` are what the reason says of a source besides. `guessed` says of sources that
+    did not tell their sizes who did; `inferred` are the numbers of subtasks that sources asked for themselves.
+    `pruning` are, by source and column, the values that rows must have, as ranges: only files that may hold such are
+    among the `files`; `measured_attempts` are those, by producer region, of which the values were read.
     """
 
     plan: str
@@ -51,6 +52,7 @@ class StoredDecision:
     measured: Mapping[str, Sequence[int]] = field(default_factory=dict)
     measured_by_producer: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
     placements: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    cut_attempts: Mapping[str, Sequence[int]] = field(default_factory=dict)
     measured_at: float | None = None
     partitions_read: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -92,6 +94,7 @@ class StoredDecision:
         rare = (
             ("partitions_read", self.partitions_read),
             ("placements", self.placements),
+            ("cut_attempts", self.cut_attempts),
             ("constants", constants),
             ("versions", versions),
         )
@@ -176,6 +179,7 @@ class StoredDecision:
             measured=fields.measured,
             measured_by_producer=fields.measured_by_producer,
             placements=fields.placements,
+            cut_attempts=fields.cut_attempts,
             measured_at=fields.measured_at,
             partitions_read=fields.partitions_read,
             notes=fields.notes,
@@ -188,6 +192,7 @@ class StoredDecision:
             found, expected = sorted(fields.producer_decisions), sorted(fields.producers)
             refuse(where, f"producer_decisions are of {found}, expected {expected}")
         _check_splits(stored, where)
+        _check_shares(stored, where)
         return stored
 
 
@@ -203,6 +208,7 @@ class _Fields:
     measured: dict[str, list[Count]]
     measured_by_producer: dict[str, list[list[Count]]] = field(default_factory=dict)
     placements: dict[str, list[str | None]] = field(default_factory=dict)
+    cut_attempts: dict[str, list[Count]] = field(default_factory=dict)
     measured_at: Seconds | None = None
     partitions_read: dict[str, tuple[Count, Count]] = field(default_factory=dict)
     constants: dict[str, list[tuple[str | None, ...]]] = field(default_factory=dict)
@@ -224,6 +230,14 @@ def _read_core_decision(value: Mapping[str, Any], where: str) -> RegionDecision:
     if not 0 < len(decision.subtasks) == decision.parallelism:
         refuse(where, f"it has {len(decision.subtasks)} subtasks at a parallelism of {decision.parallelism}")
     return decision
+
+
+def _check_shares(stored: StoredDecision, where: str) -> None:
+    for part in (subtask.hot_part for subtask in stored.decision.subtasks):
+        if part is not None and part.share is not None:
+            attempts = stored.cut_attempts.get(part.input, ())
+            if part.share.producer >= len(attempts):
+                refuse(where, f"it does not say of which attempt {part.share} of {part.input!r} is")
 
 
 def _check_splits(stored: StoredDecision, where: str) -> None:

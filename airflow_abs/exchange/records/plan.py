@@ -38,7 +38,8 @@ from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes, re
 class PlannedInput:
     """A blocking input: `result` of another region, read whole (broadcast), by files (rescale) or by range of
     subpartitions; `keys` are a hash edge's. `inferred`: by `plan`, not declared by the author. `written` says in words
-    what of the vertex's output is, ``3 of 31 columns``; empty if all is.
+    what of the vertex's output is, ``3 of 31 columns``; empty if all is. `kept_whole` says why a hot subpartition of it
+    is not cut into parts; empty if it may be, or nobody asked.
     """
 
     name: str
@@ -49,6 +50,7 @@ class PlannedInput:
     keys: tuple[str, ...] = ()
     inferred: bool = False
     written: str = ""
+    kept_whole: str = ""
 
     @property
     def how(self) -> str:
@@ -135,7 +137,8 @@ class PlannedSink:
 class PlannedRegion:
     """One region. Unless it is `deterministic`, it has other rows when it runs again.
 
-    `splittable` are the names of inputs of which a hot subpartition may be shared by several subtasks. `spark_conf` are
+    `splittable` are the names of inputs of which a hot subpartition may be shared by several subtasks, as `plan` has
+    proved. `spark_conf` are
     the author's settings of its Spark sessions. `retry_steps` do the same work with a result for each vertex, for the
     tries after one that failed; () if `plan` found that not worth it. Their templates are numbered behind those of
     `steps`.
@@ -154,6 +157,12 @@ class PlannedRegion:
     splittable: tuple[str, ...] = ()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     retry_steps: tuple[PlannedStep, ...] = ()
+
+    def kept_whole(self, name: str) -> str | None:
+        """Why a hot subpartition of an input is not cut into parts; empty: unknown, None if it may be."""
+        if name in self.splittable:
+            return None
+        return next((entry.kept_whole for entry in self.inputs if entry.name == name), "")
 
     def step(self, result: str) -> PlannedStep:
         return next(step for step in self.steps if step.result == result)

@@ -82,10 +82,11 @@ class Slice:
 
     `decision` is the digest of the decision that it is a part of, `parallelism` the number of its subtasks; `bytes` are
     its own, `largest_bytes` those of the largest of them. `subpartitions` holds for all inputs that are read by range,
-    None if there are none; those in `left_out` are hot ones that others read, and with a `hot_part` it reads what some
-    producers wrote of one. `files` are by source, `rescaled` by rescale input; one of which it reads nothing is not in
-    it. `producers` are the numbers of subtasks of the regions before it, `producer_decisions` the digests of the
-    decisions that mapped those. One subtask has the region's `hottest` subpartition, which it reads, to look into.
+    None if there are none; those in `left_out` are hot ones that others read, and with a `hot_part` it reads a part of
+    one. If that is a share of what one producer wrote, it is of its attempt `cut_attempt`. `files` are by source,
+    `rescaled` by rescale input; one of which it reads nothing is not in it. `producers` are the numbers of subtasks of
+    the regions before it, `producer_decisions` the digests of the decisions that mapped those. One subtask has the
+    region's `hottest` subpartition, which it reads, to look into.
     """
 
     decision: str
@@ -96,6 +97,7 @@ class Slice:
     subpartitions: IndexRange | None
     left_out: tuple[Count, ...] = ()
     hot_part: HotPart | None = None
+    cut_attempt: Count | None = None
     files: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)
     rescaled: Mapping[str, RescaledFiles] = field(default_factory=dict)
     producers: Mapping[str, Subtasks] = field(default_factory=dict)
@@ -111,6 +113,11 @@ class Slice:
         found = as_record(payload, Slice, where=where)
         if found.index >= found.parallelism:
             refuse(where, f"it is of subtask {found.index}, expected one of [0, {found.parallelism})")
+        part = found.hot_part
+        if part is not None and (part.share is None) is (part.producers is None):
+            refuse(where, f"its part of a hot subpartition is of producers {part.producers} and {part.share}")
+        if part is not None and part.share is not None and found.cut_attempt is None:
+            refuse(where, f"it does not say of which attempt it reads {part.share}")
         for name, files in found.rescaled.items():
             last = files.first + sum(map(len, files.bytes))
             if not files.first <= files.span.start < files.span.stop <= last:
@@ -189,6 +196,7 @@ def _cut(stored: StoredDecision, digest: str, index: int, looks: Mapping[int, Ho
         subpartitions=own.subpartitions,
         left_out=() if own.hot_part else tuple(sorted(hot.intersection(own.subpartitions or ()))),
         hot_part=own.hot_part,
+        cut_attempt=_cut_attempt(stored, own.hot_part),
         files={source: tuple(stored.files_of(index, source)) for source in stored.files},
         rescaled={
             name: RescaledFiles.within(span, stored.measured_by_producer[name], stored.placements[name])
@@ -198,6 +206,10 @@ def _cut(stored: StoredDecision, digest: str, index: int, looks: Mapping[int, Ho
         producer_decisions=stored.producer_decisions,
         hottest=looks.get(index),
     )
+
+
+def _cut_attempt(stored: StoredDecision, part: HotPart | None) -> int | None:
+    return stored.cut_attempts[part.input][part.share.producer] if part is not None and part.share is not None else None
 
 
 def _choose_looker(stored: StoredDecision) -> dict[int, HotSubpartition]:

@@ -34,7 +34,7 @@ class EdgeView:
     `keys` the columns of a hash edge; `bytes` None until the region is decided, `rows` None unless the whole producer
     has committed. `how` is all of it for people: ``broadcast``, ``hash(customer_id), inferred, 3 of 31 columns``;
     `reason` why it is written, if that was decided on the day; `order` whether the rows of what is read by range are
-    sorted, and why.
+    sorted, and why; `hot_keys` whether a hot key of them is spread over several subtasks, or why not.
     """
 
     name: str
@@ -50,6 +50,7 @@ class EdgeView:
     rows: int | None = None
     reason: str | None = None
     order: str | None = None
+    hot_keys: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,10 @@ class SubtaskView:
 
     @property
     def reads(self) -> str:
-        """``[0, 43)`` or ``3 files``, or both; ``[5, 6) of [0, 3)`` is a hot subpartition of three producers."""
+        """``[0, 43)`` or ``3 files``, or both; ``[5, 6) of [0, 3)`` is a hot subpartition of three producers,
+        ``[5, 6) of share 1 of 4 of producer 0`` a share of one's."""
         if self.hot_part is not None:
-            return f"{self.subpartitions} of {self.hot_part.producers}"
+            return f"{self.subpartitions} of {self.hot_part}"
         if self.subpartitions is not None and not self.files:
             return str(self.subpartitions)
         files = [format_count(self.splits + self.files, "file")] if self.splits + self.files else []
@@ -127,7 +129,7 @@ class RegionView:
         if self.hot_key is None or self.decision is None:
             return None
         shared = self.hot_key.subpartition in self.decision.hot_subpartitions
-        return self.hot_key.advise(shared=shared, splittable=self.hot_key.input in self.planned.splittable)
+        return self.hot_key.advise(shared=shared, kept_whole=self.planned.kept_whole(self.hot_key.input))
 
     @property
     def expectations(self) -> tuple[tuple[str, Expectation], ...]:
@@ -237,6 +239,7 @@ class RegionView:
                 rows=self.rows_read.get(entry.result),
                 reason=reasons.get(entry.name),
                 order=self._describe_order(entry),
+                hot_keys=self._describe_hot_keys(entry),
             )
             for entry in self.planned.inputs
         ]
@@ -254,6 +257,11 @@ class RegionView:
             for source in self.planned.sources
         ]
         return (*inputs, *sources)
+
+    def _describe_hot_keys(self, entry: PlannedInput) -> str | None:
+        if entry.name in self.planned.splittable:
+            return "may be spread over several subtasks"
+        return f"stay in one subtask: {entry.kept_whole}" if entry.kept_whole else None
 
     def _describe_order(self, entry: PlannedInput) -> str | None:
         order = self.orders.get(entry.result) if entry.is_ranged else None

@@ -50,7 +50,11 @@ function chips(job, region, subtasks) {
   if (region.max_over_mean >= 1.5) told.push(h("span", { class: "chip warn" }, `⚠ largest subtask ${region.max_over_mean.toFixed(1)}× the mean`));
   for (const line of region.strange) told.push(h("span", { class: "chip warn" }, `⚠ ${line}`));
   const hot = hottest(region.bytes_by_subpartition);
-  if (hot) told.push(h("span", { class: "chip warn" }, `⚠ subpartition ${hot.position} has ${bytes(hot.size)}, ${percent(hot.size, hot.total)} of the total`));
+  if (hot) {
+    const shared = region.subtasks.filter((each) => each.hot && each.subpartitions[0] === hot.position).length;
+    const what = `subpartition ${hot.position} has ${bytes(hot.size)}, ${percent(hot.size, hot.total)} of the total`;
+    told.push(h("span", { class: `chip ${shared ? "note" : "warn"}` }, shared ? `${what}: ${shared} subtasks share it` : `⚠ ${what}`));
+  }
   if (region.parallelism === null) told.push(h("span", { class: "chip" }, `at most ${region.bound}`));
   for (const each of region.expectations) {
     const holds = each.outcome === "met";

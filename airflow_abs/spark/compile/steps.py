@@ -112,6 +112,7 @@ def plan_region(
             keys=edge.keys,
             inferred=edge.inferred,
             written=compiled[edge.producer].describe_written(),
+            kept_whole=member.spreads.get(placeholder) or "",
         )
         for member in members
         for placeholder, edge in member.inputs.items()
@@ -126,10 +127,13 @@ def plan_region(
         parallelism=region.parallelism,
         subpartitions=region.subpartitions,
         single_subtask_reason=region.single_subtask_reason,
-        # What comes after the join in the same region would see a key's rows in several subtasks.
-        splittable=tuple(entry.name for entry in inputs if entry.placeholder in members[0].splittable)
-        if len(members) == 1
-        else (),
+        # Proved for the region as declared. In the subtasks of a chain run besides it steps that take any rows alone.
+        splittable=tuple(
+            f"{edge.consumer}.{edge.input_name}"
+            for member in members
+            for placeholder, edge in member.inputs.items()
+            if region.single_subtask_reason is None and member.spreads.get(placeholder, "") is None
+        ),
         spark_conf=_settings(members),
     )
     return planned, cut.templates

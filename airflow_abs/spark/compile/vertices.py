@@ -31,7 +31,7 @@ from airflow_abs.exchange.sources.files import SOURCE, Files
 from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.spark.compile.contracts import check_contract, set_conf
-from airflow_abs.spark.compile.declared_joins import find_splittable
+from airflow_abs.spark.compile.declared_joins import check_join
 from airflow_abs.spark.compile.key_types import resolve_keys
 from airflow_abs.spark.compile.output_types import check_columns, check_types
 from airflow_abs.spark.compile.pruned_sources import keep_values
@@ -81,8 +81,9 @@ class CompiledVertex:
 
     `inputs` are blocking inputs by placeholder; `local` are outputs of vertices of the same region that are written to
     files first. Inputs passed on inside the region are part of the relation; of those that were joined on the day,
-    `inlined` has the vertex by the alias around its plan. `splittable` are placeholders of inputs
-    of which a hot subpartition may be distributed. `call_sites` are lines of the author's code by plan id of relations.
+    `inlined` has the vertex by the alias around its plan. `spreads` says of partitioned inputs, by placeholder, why a
+    hot subpartition may not be cut into parts, None if it may; it is empty until the vertex is proved. `call_sites` are
+    lines of the author's code by plan id of relations.
     `all_columns` are those of its output if its rows are written; the schema has the ones that somebody reads, and rows
     that do not meet the `filters` are left out. `partial` are the aggregates, in words, whose partial results are
     written in the place of rows; `rows_column` says of how many rows each is.
@@ -97,7 +98,7 @@ class CompiledVertex:
     local: Mapping[str, str]
     sink: Files | TargetTable | None
     inlined: Mapping[str, str] = field(default_factory=dict)
-    splittable: frozenset[str] = frozenset()
+    spreads: Mapping[str, str | None] = field(default_factory=dict)
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     call_sites: Mapping[int, str] = field(default_factory=dict)
     expectations: tuple[Expectation, ...] = ()
@@ -228,9 +229,8 @@ class _VertexCompilation:
         check_types(program.name, schema, program.sink.format if program.sink else "parquet")
         if program.options.schema is not None:
             check_contract(self.session, program.name, schema, program.options.schema)
-        splittable: frozenset[str] = frozenset()
         if program.options.join is not None:
-            splittable = find_splittable(self.session, program.name, relation, program.options.join)
+            check_join(program.name, relation, program.options.join)
         return CompiledVertex(
             name=program.name,
             frame=output,
@@ -240,7 +240,6 @@ class _VertexCompilation:
             inputs=inputs,
             local=local,
             sink=program.sink,
-            splittable=splittable,
             spark_conf=program.options.spark_conf,
             call_sites=self.call_sites,
             expectations=program.declared.expectations,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_abs.core.errors import JobGraphError
@@ -19,6 +19,7 @@ from airflow_abs.spark.proof.markers import CONF, Marker
 from airflow_abs.spark.proof.proof_copy import check_columns_known
 from airflow_abs.spark.proof.prover import Prover, Question
 from airflow_abs.spark.proof.refusals import Refusal
+from airflow_abs.spark.proof.spreading import find_spreads
 from airflow_abs.spark.relations import group_by
 
 
@@ -63,7 +64,8 @@ class Proof:
 
     `exempt` says in words why its transform need not be proved; None if it was. `values` are its functions whose
     value is not a function of its rows, `portions` those that get rows in portions that nobody promises. `plan` is
-    Spark's, on `markers`; None if none was asked for.
+    Spark's, on `markers`; None if none was asked for. `spreads` says of each partitioned input, by placeholder, why a
+    hot subpartition of it may not be cut; None if it may, see `find_spreads`.
     """
 
     vertex: str
@@ -72,6 +74,7 @@ class Proof:
     plan: PhysicalPlan | None = None
     markers: Mapping[str, Marker] = field(default_factory=dict)
     portions: tuple[str, ...] = ()
+    spreads: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def prove_vertices(
@@ -110,6 +113,12 @@ def prove_vertices(
             except UnsplittableError as error:
                 findings.run_whole(graph, error)
                 proofs[vertex.name] = Proof(vertex.name, error.why, find_non_repeatable(compiled[vertex.name].relation))
+        for region in graph.regions:
+            exempt = {name: proofs[name].exempt for name in region.vertices}
+            spreads = find_spreads(prover, region, exempt)
+            for name in region.vertices:
+                own = {each: spreads[each] for each in compiled[name].inputs if each in spreads}
+                proofs[name] = replace(proofs[name], spreads=own)
         return proofs
 
 
@@ -176,8 +185,6 @@ def _prove(prover: Prover, name: str, min_parallelism: int) -> Proof:
 def _check_keys(prover: Prover, vertex: CompiledVertex) -> None:
     """Unique keys are counted by each subtask for itself: right if a group by the key could be made so, too."""
     for key in unique_keys(vertex.expectations):
-        if vertex.splittable:
-            raise _refused_key(prover, vertex, key, frozenset())
         try:
             prover.follow(vertex, group_by(prover.rows_of(vertex.name), key.columns))
         except Refusal as refusal:
@@ -186,10 +193,9 @@ def _check_keys(prover: Prover, vertex: CompiledVertex) -> None:
 
 def _refused_key(prover: Prover, vertex: CompiledVertex, key: Expectation, inputs: frozenset[str]) -> UnsplittableError:
     columns = ", ".join(repr(column) for column in key.columns)
-    drop = "drop join=, " if vertex.splittable else ""
     why = f"rows with the same {', '.join(key.columns)} may be in several subtasks{prover.what_edges_give(inputs)}"
     instead = (
-        f"{drop}read the input with hash({columns}); or give the expectation to a vertex after it whose input is "
+        f"read the input with hash({columns}); or give the expectation to a vertex after it whose input is "
         f"hash({columns})"
     )
     return UnsplittableError(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -70,12 +70,28 @@ class Prover:
         if hint and any(function_over_partitions(each, self.markers) for each in self.plan(name).operators()):
             raise refusals.hinted_partitions(hint)
         rows = self._follow(self.plan(name))
-        leaves_subtask = self.graph.vertex(vertex.name).has_sink or any(
-            self.graph.crosses_regions(edge) for edge in self.graph.outputs_of(vertex.name)
-        )
-        if rows.spread is Spread.REPLICATED and (leaves_subtask or not self.graph.outputs_of(vertex.name)):
-            raise refusals.replicated_output(rows)
+        self._check_output(name, rows)
         return rows
+
+    def check_spread(self, name: str, spread: str, whole: Collection[str]) -> None:
+        """Follow the rows of a vertex, which was checked, once more: with the marker `spread` divided in any way, and
+        the markers in `whole` as every subtask has them. Asks Spark nothing.
+
+        Raises:
+            Refusal: it does not give the same rows then.
+        """
+        markers = {
+            each: replace(marker, keys=(), replicated=each in whole) if each == spread or each in whole else marker
+            for each, marker in self.markers.items()
+        }
+        self._check_output(name, follow_rows(self.plan(name), markers, other_edges=True))
+
+    def _check_output(self, name: str, rows: Rows) -> None:
+        leaves_subtask = self.graph.vertex(name).has_sink or any(
+            self.graph.crosses_regions(edge) for edge in self.graph.outputs_of(name)
+        )
+        if rows.spread is Spread.REPLICATED and (leaves_subtask or not self.graph.outputs_of(name)):
+            raise refusals.replicated_output(rows)
 
     def plan(self, name: str) -> PhysicalPlan:
         """Spark's physical plan of a vertex on markers; asked for once.

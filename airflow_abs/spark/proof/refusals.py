@@ -51,6 +51,26 @@ def group(operator: Operator, rows: Rows) -> Refusal:
     return Refusal(what, _needs_together(keys), remedy, relations, rows.inputs)
 
 
+def whole_groups(operator: Operator, rows: Rows) -> Refusal:
+    """Any aggregate or window of rows whose distribution is not that of the edges."""
+    what, relations = (
+        ("a window", ("with_columns", "project", "sql")) if "Window" in operator.name else _grouping(operator)
+    )
+    return Refusal(
+        what, "needs all rows of a group in one subtask", f"{_OWN_VERTEX} after this one", relations, rows.inputs
+    )
+
+
+def function_over_partitions(function: str, rows: Rows) -> Refusal:
+    return Refusal(
+        f"a function over partitions ({function})",
+        "may look at several rows of its partition",
+        f"{_OWN_VERTEX} after this one",
+        _OVER_PARTITIONS,
+        rows.inputs,
+    )
+
+
 def _needs_together(keys: Keys) -> str:
     return f"needs all rows with the same value of {for_people(', '.join(keys))} in one subtask"
 

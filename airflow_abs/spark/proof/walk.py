@@ -32,13 +32,17 @@ _ONE_BY_ONE = frozenset({"Project", "Filter", "Sort"})
 _OUTPUT_IS_INPUT = frozenset({"Filter", "Exchange", "Sort", "CollectMetrics", "Coalesce"})
 
 
-def follow_rows(plan: PhysicalPlan, markers: Mapping[str, Marker]) -> Rows:
+def follow_rows(plan: PhysicalPlan, markers: Mapping[str, Marker], *, other_edges: bool = False) -> Rows:
     """What is known of the rows that a plan returns, if each subtask runs it on its own part.
+
+    With `other_edges` the markers are distributed otherwise than when Spark made the plan. That it put no exchange
+    below an operator then says nothing: whatever looks at several divided rows is refused, joins with rows that every
+    subtask has are not, and an exchange that Spark was told to make is none that anything needs.
 
     Raises:
         Refusal: some operator needs rows that another subtask has, or would give the same rows in every subtask.
     """
-    walk = _Walk(markers, _last_exchange(plan.root))
+    walk = _Walk(markers, _last_exchange(plan.root), other_edges)
     for subquery in plan.subqueries:
         if walk.visit(subquery).divided:
             raise refusals.subquery(subquery, walk.visit(subquery))
@@ -47,10 +51,12 @@ def follow_rows(plan: PhysicalPlan, markers: Mapping[str, Marker]) -> Rows:
 
 @dataclass(slots=True)
 class _Walk:
-    """`last_exchange` is the number of the author's exchange on which nothing depends, if there is one."""
+    """`last_exchange` is the number of the author's exchange on which nothing depends, if there is one; `other_edges`
+    as in `follow_rows`."""
 
     markers: Mapping[str, Marker]
     last_exchange: int | None = None
+    other_edges: bool = False
 
     def visit(self, root: Operator) -> Rows:
         """Rows at the top of a tree; iterative, because plans can be deeper than Python's stack."""
@@ -73,6 +79,8 @@ class _Walk:
         lie_in = frozenset().union(*(child.partitions for child in children))
         portions = frozenset().union(*(child.portions for child in children))
         function = function_over_partitions(operator, self.markers)
+        if function is not None and self.other_edges:
+            raise refusals.function_over_partitions(function, rows)
         if function is not None and rows.divided:
             if is_barrier(operator):
                 raise refusals.barrier(function, rows)
@@ -97,6 +105,8 @@ class _Walk:
         """All rows of a group meet here: right if Spark needs no exchange for it, or if the exchange would move nothing
         from one subtask to another."""
         (rows,) = children
+        if self.other_edges and rows.divided:
+            raise refusals.whole_groups(operator, rows)
         if rows.need is not None:
             keys = rows.need.keys
             if keys is None or not groups_are_together(rows.together, keys):
@@ -130,6 +140,8 @@ class _Walk:
         arguments = operator.detail("Arguments")
         keys = keys_of_exchange(arguments)
         asked = _SPARKS_OWN in arguments
+        if self.other_edges and not asked:
+            return rows
         if not asked and keys is not None and groups_are_together(rows.together, keys):
             return rows  # the edge's own, or an author's that moves nothing between subtasks
         if operator.number == self.last_exchange:
@@ -152,6 +164,8 @@ class _Walk:
         left, right = children
         if left.divided != right.divided:
             raise refusals.cogroup_with_broadcast(operator, left, right)
+        if self.other_edges and left.divided:
+            raise refusals.whole_groups(operator, left)
         if left.need or right.need:
             pairs = [(rows.need.keys if rows.need else None) for rows in children]
             needed = pairs[0] or pairs[1] or ()

@@ -160,8 +160,10 @@ class InputCheck:
         return self.index.current(folder, region, indices)
 
     def _check_placements(self, inputs: Inputs) -> None:
-        """Files of rescale inputs are read by their numbers: they must be those that were decided about."""
+        """Files of rescale inputs are read by their numbers, and rows of a share by their places: they must be those
+        that were decided about."""
         spec = self.spec
+        self._check_cut(inputs)
         for entry in spec.region.inputs:
             for each in spec.files(entry, inputs) if entry.is_rescale else ():
                 index, result = each.manifest.index, each.manifest.results[entry.result]
@@ -175,6 +177,21 @@ class InputCheck:
                         f"clear {spec.region.name}.decide and everything after it",
                         path=str(locate(spec.folder.manifest_path(entry.region, index))),
                     )
+
+    def _check_cut(self, inputs: Inputs) -> None:
+        spec, part, decided = self.spec, self.spec.reads.hot_part, self.spec.reads.cut_attempt
+        if part is None or part.share is None:
+            return
+        (entry,) = (each for each in spec.region.inputs if each.name == part.input)
+        for manifest in inputs[entry.region]:
+            if manifest.index == part.share.producer and manifest.attempt != decided:
+                where = f"{entry.region}[{manifest.index}]"
+                raise StaleManifestError(
+                    f"{spec.region.name}[{spec.index}]: reads {part.share} of {entry.region} by the places of rows in "
+                    f"files, but {where} ran again since {spec.region.name} was decided: expected attempt {decided}, "
+                    f"found {manifest.attempt}; clear {spec.region.name}.decide and everything after it",
+                    path=str(locate(spec.folder.manifest_path(entry.region, manifest.index))),
+                )
 
     def _without_manifest(self, region: str, index: int, error: StoredFileError) -> LostResults:
         decision = self.spec.reads.producer_decisions[region]

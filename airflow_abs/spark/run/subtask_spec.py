@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from airflow_abs.core.decide.hot_subpartitions import ROW_CLASSES, ProducerShare
 from airflow_abs.core.decide.parallelism import divide_up
 from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.core.decide.spark_tasks import (
@@ -32,10 +33,12 @@ Inputs = Mapping[str, Sequence[Manifest]]
 
 @dataclass(frozen=True, slots=True)
 class FilesOfProducer:
-    """Files with rows to be read, of one subtask's result."""
+    """Files with rows to be read, of one subtask's result; `cut` are by path the classes of rows to be read of files of
+    which it is not all rows."""
 
     manifest: Manifest
     files: Sequence[ResultFile]
+    cut: Mapping[str, IndexRange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ class SubtaskSpec:
             return files.located(files.span).keys() if files else ()
         part = self.reads.hot_part
         if part and part.input == entry.name:
-            return frozenset(part.producers)
+            return part.read_producers
         return range(self.reads.producers[entry.region])
 
     def files(self, entry: PlannedInput, inputs: Inputs, piece: Piece | None = None) -> list[FilesOfProducer]:
@@ -129,6 +132,9 @@ class SubtaskSpec:
                 if (files := spans.get(manifest.index)) and (written := manifest.results[entry.result].files)
             ]
         subpartitions = None if entry.is_broadcast else piece.subpartitions
+        part = self.reads.hot_part
+        if part is not None and part.share is not None and part.input == entry.name:
+            return [_share_of(part.share, part.subpartition, manifest, entry.result) for manifest in manifests]
         return [
             FilesOfProducer(manifest, files_for_range(result, subpartitions or result.all))
             for manifest in manifests
@@ -209,3 +215,11 @@ class SubtaskSpec:
                 sizes = bytes_by_subpartition(each.manifest.result(entry.result) for each in read)
                 totals = [total + size for total, size in zip(totals, sizes[span.start : span.stop], strict=True)]
         return [0 if span.start + index in self.left_out else total for index, total in enumerate(totals)]
+
+
+def _share_of(share: ProducerShare, subpartition: int, manifest: Manifest, result: str) -> FilesOfProducer:
+    written = manifest.results[result].files
+    only = IndexRange(subpartition, subpartition + 1)
+    within = share.within([file.bytes_in(only) for file in written])
+    cut = {written[index].path: classes for index, classes in within.items() if len(classes) < ROW_CLASSES}
+    return FilesOfProducer(manifest, [written[index] for index in within], cut)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from airflow_abs.core.decide.ranges import IndexRange
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.records.manifest import (
@@ -25,7 +26,7 @@ from airflow_abs.spark.observing import Observed, observe, template_columns
 from airflow_abs.spark.relations import Relation, coalesce, read_result, write_files
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.pieces import Piece, keeps_steps
-from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import FilesOfProducer, Inputs, SubtaskSpec
 from airflow_abs.spark.source_files import read_source
 from airflow_abs.spark.template import bind, messages_of
 from airflow_abs.spark.values import mix_in_subtask
@@ -160,8 +161,12 @@ class AttemptWork:
             numbered=written.is_numbered,
             subpartitions=subpartitions,
             left_out=self.spec.left_out if subpartitions is not None else frozenset(),
+            cut={uri: classes for each in found for uri, classes in self._cut(each).items()},
         )
         return coalesce(relation, 1) if step.shuffles and self.spec.runs_on_one_core else relation
+
+    def _cut(self, found: FilesOfProducer) -> dict[str, IndexRange]:
+        return {uri_for_spark(self.spec.folder.file_path(path)): classes for path, classes in found.cut.items()}
 
     def _read_local(self, result: ResultManifest) -> Relation:
         paths = self._paths(files_for_range(result, result.all))

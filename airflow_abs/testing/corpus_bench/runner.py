@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -195,6 +195,30 @@ def run_whole(bench: Bench, entries: Sequence[Entry]) -> list[Verdict]:
     return [verdicts[entry.name] for entry in entries]
 
 
+def run_spread(bench: Bench, entries: Sequence[Entry]) -> tuple[list[Verdict], int]:
+    """The verdicts on what is accepted and has inputs that may be spread, each such input in a run of its own; and how
+    many parts were read. What is hot is up to who calls this.
+    """
+    with open_session(bench.endpoint), _by_value(entries):
+        verdicts: dict[str, Verdict] = {}
+        planned = _plan_together(bench, [entry for entry in entries if entry.safe], verdicts)
+        if planned is None:
+            return [], 0
+        may = {region.name for region in planned.plan.regions if region.splittable}
+        spread = [entry for entry in entries if entry.name in may]
+        wanted = _expect(bench, spread)
+        verdicts = {entry.name: Verdict(entry, Outcome.RIGHT) for entry in spread}
+        _run_tables(planned, {entry.name for entry in entries})
+        number, parts = 0, 0
+        while (run := planned.with_spread(f"spread {number}", number)) is not None:
+            _run_and_compare(bench, run, f"with input {number} spread", spread, wanted, verdicts)
+            parts += sum(
+                bool(each.hot_part) for name in may & run.decisions.keys() for each in run.decisions[name].subtasks
+            )
+            number += 1
+        return list(verdicts.values()), parts
+
+
 def _plan_together(bench: Bench, entries: Sequence[Entry], verdicts: dict[str, Verdict]) -> JobRun | None:
     """All that have no verdict yet; those that are refused get one."""
     while left := [entry for entry in entries if entry.name not in verdicts]:
@@ -226,29 +250,46 @@ def _run_accepted(
     parallelisms: Sequence[int],
     verdicts: dict[str, Verdict],
 ) -> None:
-    for region in planned.plan.regions:
-        if region.name not in wanted:  # the tables, read once for all
-            asyncio.run(planned.run_region(region.name))
+    _run_tables(planned, wanted.keys())
     for parallelism in parallelisms:
         run = planned.at_parallelism(f"parallelism {parallelism}", parallelism)
-        failed = asyncio.run(run.run_regions())
-        with open_session(bench.endpoint) as session:
-            found = run.read_vertices(session)
-        asyncio.run(release_sessions(bench.endpoint, run.folder))
-        for entry in accepted:
-            if verdicts[entry.name].outcome is Outcome.RIGHT:
-                verdicts[entry.name] = _compared(verdicts[entry.name], parallelism, found, failed, wanted[entry.name])
+        _run_and_compare(bench, run, f"at {parallelism}", accepted, wanted, verdicts)
+
+
+def _run_tables(planned: JobRun, entries: Collection[str]) -> None:
+    """Read once for all."""
+    for region in planned.plan.regions:
+        if region.name not in entries:
+            asyncio.run(planned.run_region(region.name))
+
+
+def _run_and_compare(
+    bench: Bench,
+    run: JobRun,
+    where: str,
+    accepted: Sequence[Entry],
+    wanted: Mapping[str, Any],
+    verdicts: dict[str, Verdict],
+) -> None:
+    """Run what is in the plan of a run, and note what is not right of it."""
+    failed = asyncio.run(run.run_regions())
+    with open_session(bench.endpoint) as session:
+        found = run.read_vertices(session)
+    asyncio.run(release_sessions(bench.endpoint, run.folder))
+    for entry in accepted:
+        if verdicts[entry.name].outcome is Outcome.RIGHT and (entry.name in found or entry.name in failed):
+            verdicts[entry.name] = _compared(verdicts[entry.name], where, found, failed, wanted[entry.name])
 
 
 def _compared(
-    right: Verdict, parallelism: int, found: Mapping[str, Any], failed: Mapping[str, Exception], wanted: Any
+    right: Verdict, where: str, found: Mapping[str, Any], failed: Mapping[str, Exception], wanted: Any
 ) -> Verdict:
     entry = right.entry
     if entry.name in failed:
-        return replace(right, outcome=Outcome.FAILED, detail=f"at {parallelism}: {failed[entry.name]}")
+        return replace(right, outcome=Outcome.FAILED, detail=f"{where}: {failed[entry.name]}")
     rows = found[entry.name][0]
     difference = entry.check(rows, wanted) if entry.check else describe_difference(rows, wanted)
-    return replace(right, outcome=Outcome.WRONG, detail=f"at {parallelism}: {difference}") if difference else right
+    return replace(right, outcome=Outcome.WRONG, detail=f"{where}: {difference}") if difference else right
 
 
 def _refused(entry: Entry, error: Exception) -> Verdict:

@@ -54,7 +54,7 @@ def test_what_was_found_is_told_under_its_own_decision_and_survives_a_release(tm
     assert read_hot_key(run.folder, "sums", digest) == FOUND
     assert read_hot_key(run.folder, "sums", "another") is None
     told = run_to_json(read_run(run.folder))["regions"][1]["hot_key"]
-    assert (told["key"], told["share"], told["advice"][:21]) == ("key = 17", 0.97, "if the step is a join")
+    assert (told["key"], told["share"], told["advice"][:21]) == ("key = 17", 0.97, "it is not distributed")
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b'{"version": 1, "checksum": "x"}'])

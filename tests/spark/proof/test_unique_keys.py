@@ -52,9 +52,9 @@ def test_a_part_that_is_wanted_as_it_is_shows_no_keys(refusal: Callable[..., str
     assert "(Unique(customer)) cannot be counted in parts" in message
 
 
-def test_a_hot_key_that_several_subtasks_may_share_cannot_be_counted(refusal: Callable[..., str]) -> None:
+def test_a_key_that_is_counted_is_shared_by_no_two_subtasks(prove: Callable[..., Any]) -> None:
     def joined(orders: Any, customers: Any) -> Any:
         return orders.join(customers.drop("region"), "customer")
 
-    message = refusal(joined, expectations=unique("customer"), join="inner")
-    assert "may be in several subtasks. To fix it, drop join=, read the input with hash('customer')" in message
+    proof = prove(joined, expectations=unique("customer"), join="inner")
+    assert set(proof.spreads.values()) == {"the expectation 'one' needs all rows of a key in one subtask"}
