@@ -250,4 +250,8 @@ def test_vertices_of_one_operation_fill_up_as_its_log_tells(
         region["tasks"][0] |= {"state": "success"}
         assert wait_for(browser, "document.querySelector('.box.inside .fill-done')")
         assert any("inside Spark2.0 KiB30 rows" in each for each in texts(browser, ".edge-label"))
+        edge |= {"is_estimate": True, "counted": "30 rows shuffled, about 2.0 KiB in Spark's own format"}
+        titles = "[...document.querySelectorAll('.edge-label title')].map((each) => each.textContent)"
+        assert wait_for(browser, f"{titles}.some((each) => each.includes('in Spark\\'s own format'))")
+        assert any("inside Spark~2.0 KiB30 rows" in each for each in texts(browser, ".edge-label"))
         browser.get_log("browser")

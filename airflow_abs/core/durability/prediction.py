@@ -68,7 +68,8 @@ class RunHistory:
 
     `regions` are those that were decided, whole or not. `source_bytes` is what its sources held, by vertex. `date` is
     its logical date in ISO form, "" if unknown. `partial_shares` has partial aggregates per input row, by the
-    vertex that wrote them.
+    vertex that wrote them. `passed_rows` are those that Spark counted on edges inside an operation, by the vertex that
+    made them; they predict nothing, because how many bytes they would be as Parquet is not known.
     """
 
     began: float
@@ -77,6 +78,7 @@ class RunHistory:
     date: str = ""
     source_bytes: Mapping[str, int] = field(default_factory=dict)
     partial_shares: Mapping[str, float] = field(default_factory=dict)
+    passed_rows: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_number("began", self.began, at_least=0, below=_MOST_SECONDS)
@@ -84,6 +86,8 @@ class RunHistory:
             check_int(f"source_bytes of {name!r}", size, at_least=0, at_most=_MOST)
         for name, share in self.partial_shares.items():
             check_number(f"partial_shares of {name!r}", share, at_least=0, below=_MOST)
+        for name, rows in self.passed_rows.items():
+            check_int(f"passed_rows of {name!r}", rows, at_least=0, at_most=_MOST)
 
 
 _RUNS_OF_SHARES = 30

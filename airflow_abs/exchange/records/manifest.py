@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from airflow_abs.core.expect.verdicts import Tally
+from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError
 from airflow_abs.exchange.paths import JobFolder, relative_parts
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
@@ -102,6 +103,21 @@ class InnerResult:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedRows:
+    """Rows of a vertex that went to its reader inside one Spark operation, as Spark counted them behind the reader's
+    filters. `how` they went: shuffled, broadcast or passed on. `bytes` are those that Spark shuffled, rounded, and no
+    Parquet bytes; None if it shuffled none."""
+
+    rows: Count
+    bytes: Count | None
+    how: str
+
+    def __str__(self) -> str:
+        size = "" if self.bytes is None else f", about {format_bytes(self.bytes)} in Spark's own format"
+        return f"{format_count(self.rows, 'row')} {self.how}{size}"
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptsRead:
     """Subtasks [start, stop) of a producer, and the attempt of theirs that was read."""
 
@@ -119,8 +135,9 @@ class Manifest:
 
     `waited` are the seconds from the end of the last subtask before it (or from its own decision, if it reads files)
     until it began; None if unknown, as after a recomputation. `inner` is what it wrote for itself, by vertex
-    without a committed result: a first try keeps such rows inside Spark and does not count them. `renewals` is how
-    often other rows have taken the place of its rows.
+    without a committed result. A first try keeps such rows inside Spark: `passed` are those that Spark counted, by
+    vertex, and `uncounted` says why there are none. `renewals` is how often other rows have taken the place of its
+    rows.
     """
 
     region: str
@@ -134,6 +151,8 @@ class Manifest:
     same_since: Count | None = None
     inner: Mapping[str, InnerResult] = field(default_factory=dict)
     renewals: Count = 0
+    passed: Mapping[str, PassedRows] = field(default_factory=dict)
+    uncounted: str = ""
 
     @property
     def rows_of(self) -> int:
@@ -188,7 +207,9 @@ class Manifest:
         return self.results[name]
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Compact: without what few manifests have."""
+        rare = {name for name in ("passed", "uncounted") if not getattr(self, name)}
+        return {name: value for name, value in asdict(self).items() if name not in rare}
 
     @staticmethod
     def from_json(payload: Mapping[str, Any], *, where: str = "manifest") -> Manifest:

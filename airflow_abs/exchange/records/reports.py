@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Any
 
 from airflow_abs.exchange.records.manifest import (
@@ -37,7 +38,14 @@ def _measured(manifest: Manifest, subtasks: int) -> dict[str, Any]:
         "rows": manifest.rows,
         "seconds": round(manifest.seconds, 3),
         "results": {name: _sizes(result) for name, result in manifest.results.items()},
+        **({"inside": inside} if (inside := _inside(manifest)) else {}),
     }
+
+
+def _inside(manifest: Manifest) -> dict[str, dict[str, Any]]:
+    """Rows that no other region reads, by vertex."""
+    written = {vertex: asdict(each) | {"how": "written"} for vertex, each in manifest.inner.items()}
+    return {vertex: asdict(each) for vertex, each in manifest.passed.items()} | written
 
 
 def _sizes(result: ResultManifest) -> dict[str, Any]:

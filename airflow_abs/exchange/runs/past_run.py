@@ -33,6 +33,12 @@ def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bo
             if edge.kind == "source" and edge.name not in _guessed(region)
         },
         partial_shares=_partial_shares(decided),
+        passed_rows={
+            edge.producer: passed.rows
+            for region in decided
+            for edge in region.inside
+            if (passed := region.passed_inside(edge)) is not None
+        },
     )
 
 

@@ -64,11 +64,14 @@ def region_to_json(region: RegionView) -> dict[str, Any]:
 
 
 def _inside_to_json(region: RegionView, edge: PlannedEdge) -> dict[str, Any]:
-    written = region.written_inside(edge)
+    written, passed = region.written_inside(edge), region.passed_inside(edge)
+    found = written or passed
     return {
         **asdict(edge),
-        "bytes": written.bytes if written else None,
-        "rows": written.rows if written else None,
+        "bytes": found.bytes if found else None,
+        "rows": found.rows if found else None,
+        "is_estimate": written is None,
+        "counted": region.describe_rows(edge),
     }
 
 

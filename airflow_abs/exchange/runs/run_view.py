@@ -21,7 +21,7 @@ from airflow_abs.core.hot_key import HotKey
 from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.decisions import StoredDecision
-from airflow_abs.exchange.records.manifest import InnerResult, Manifest
+from airflow_abs.exchange.records.manifest import InnerResult, Manifest, PassedRows
 from airflow_abs.exchange.records.plan import JobPlan, PlannedEdge, PlannedInput, PlannedRegion
 from airflow_abs.exchange.sources.planned_source import vertex_of
 
@@ -199,20 +199,37 @@ class RegionView:
 
     def written_inside(self, edge: PlannedEdge) -> InnerResult | None:
         """What the producer of an edge inside the region wrote; None if it wrote nothing, or has not yet."""
-        if edge.producer not in self.planned.vertices or not self.subtasks or self.committed < len(self.subtasks):
-            return None
-        written = [self.manifests[each.index].by_vertex.get(edge.producer) for each in self.subtasks]
+        written = [each.by_vertex.get(edge.producer) for each in self._operation_of(edge)]
         known = [each for each in written if each is not None]
-        if len(known) < len(written):
+        if not known or len(known) < len(written):
             return None
         return InnerResult(sum(each.rows for each in known), sum(each.bytes for each in known))
 
+    def passed_inside(self, edge: PlannedEdge) -> PassedRows | None:
+        """What Spark counted of an edge that stayed inside its one operation; None if nothing, or not yet."""
+        found = [each.passed.get(edge.producer) for each in self._operation_of(edge)]
+        return found[0] if len(found) == 1 else None
+
+    def _operation_of(self, edge: PlannedEdge) -> list[Manifest]:
+        """What the subtasks left in which the edge is inside; none until all have committed."""
+        if edge.producer not in self.planned.vertices or self.committed < len(self.subtasks):
+            return []
+        return [self.manifests[each.index] for each in self.subtasks]
+
     def describe_edge(self, edge: PlannedEdge) -> str:
-        """With its reason, and with what was written all the same: after a failure, or for a task that is shared."""
-        written = self.written_inside(edge)
-        if written is None:
-            return str(edge)
-        return f"{edge}; wrote {format_bytes(written.bytes)} in {format_count(written.rows, 'row')}"
+        """With its reason, and with what was written all the same (after a failure, or for a task that is shared), or
+        what Spark counted."""
+        return "; ".join(filter(None, [str(edge), self.describe_rows(edge)]))
+
+    def describe_rows(self, edge: PlannedEdge) -> str:
+        """Of an edge inside the region: what went over it, or why that is not known; "" before it is."""
+        written, passed = self.written_inside(edge), self.passed_inside(edge)
+        if written is not None:
+            return f"wrote {format_bytes(written.bytes)} in {format_count(written.rows, 'row')}"
+        if passed is not None:
+            return str(passed)
+        why_not = next((each.uncounted for each in self._operation_of(edge) if each.uncounted), "")
+        return f"rows not counted: {why_not}" if why_not else ""
 
     @property
     def attempts(self) -> int:

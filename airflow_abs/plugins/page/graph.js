@@ -101,7 +101,7 @@ function tellEdge(edge) {
   const ends = `${edge.from.name} → ${edge.to.name}`;
   const size = edge.bytes === null ? "size not known yet" : bytes(edge.bytes);
   const rows = edge.rows === null ? "" : `, ${count(edge.rows, "row")}`;
-  if (edge.kept) return [`${ends}: ${edge.reason}`, edge.bytes !== null && `It wrote ${size}${rows}`].filter(Boolean);
+  if (edge.kept) return [`${ends}: ${edge.reason}`, edge.counted].filter(Boolean);
   return [`${ends}: ${edge.how}, ${size}${rows}`, edge.reason ?? "durable: this job writes every edge"];
 }
 
@@ -130,8 +130,10 @@ function drawEdge(drawing, edge, { places, down, size }, { entry, share }, look)
 
 // Lines of parts, each with a class of its own.
 function linesOf(edge, down) {
-  const written = edge.bytes === null ? [] : [[["size", bytes(edge.bytes)], ["rows", roughly(edge.rows)]]];
-  if (edge.kept) return [[["kind", edge.durable ? "a file" : "inside Spark"]], ...written];
+  if (edge.kept) {
+    const moved = edge.bytes === null ? [] : [["size", `${edge.is_estimate ? "~" : ""}${bytes(edge.bytes)}`]]; // Spark's own bytes are no Parquet
+    return [[["kind", edge.durable ? "a file" : "inside Spark"]], ...(edge.rows === null ? [] : [[...moved, ["rows", roughly(edge.rows)]]])];
+  }
   const kind = edge.inferred ? `${edge.kind}, inferred` : edge.kind, size = edge.bytes === null ? "?" : bytes(edge.bytes);
   const rows = [["rows", edge.rows === null ? null : roughly(edge.rows)]], ways = [["kind", kind], ["keys", edge.keys.length ? shorten(edge.keys.join(", "), 20 - kind.length) : null]];
   const lines = down ? [ways, [["size", size]], rows] : [ways, [["size", size], ...rows]];

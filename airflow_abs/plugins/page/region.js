@@ -102,7 +102,7 @@ function facts(region, subtasks) {
 function edgeReasons(region) {
   return [...region.edges.filter((edge) => edge.reason).map((edge) => [`edge from ${edge.vertex}`, edge.reason]),
     ...region.edges.filter((edge) => edge.order).map((edge) => [`rows from ${edge.vertex}`, edge.order]),
-    ...region.inside.map((edge) => [`${edge.producer} runs inside`, edge.reason])];
+    ...region.inside.map((edge) => [`${edge.producer} runs inside`, [edge.reason, edge.counted].filter(Boolean).join("; ")])];
 }
 
 function legend(counts) {

@@ -79,8 +79,19 @@ class AttemptExecution:
                 return await execute_operation(self.connection, operation, on_progress=wait)
             session = (self.connection, operation.session_id)
             bound = partial(self.work.bind_step, number, piece, f"{operation.operation_id.replace('-', '')}x")
-            async with ProgressByVertex(*session, step, bound, wait).explained() as by_vertex:
-                return await execute_operation(self.connection, operation, on_progress=by_vertex)
+            by_vertex = ProgressByVertex(*session, step, bound, wait)
+            async with by_vertex.explained():
+                outcome = await execute_operation(self.connection, operation, on_progress=by_vertex)
+            await self._count_passed(by_vertex, operation)
+            return outcome
+
+    async def _count_passed(self, by_vertex: ProgressByVertex, operation: Operation) -> None:
+        if len(self.work.pieces) > 1:
+            self.work.uncounted = "it ran in pieces"
+            return
+        passed, why_not = await by_vertex.count_passed(operation.operation_id)
+        self.work.passed |= passed
+        self.work.uncounted = why_not
 
     async def _check_sources(self, when: str) -> None:
         self.operations += await check_unchanged(self.connection, self.work.spec, self.work.attempt, when)

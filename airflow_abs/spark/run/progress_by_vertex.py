@@ -9,11 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from airflow_abs.exchange.errors import ExchangeError
+from airflow_abs.exchange.records.manifest import PassedRows
 from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress
+from airflow_abs.spark.connect.web_ui import NotToldError, WebUi, find_ui
 from airflow_abs.spark.errors import SparkOperationError
 from airflow_abs.spark.relations import Relation
+from airflow_abs.spark.run.passed_rows import UnmatchedPlanError, find_passed
 from airflow_abs.spark.run.stage_order import (
     StageOrder,
     UnorderedStagesError,
@@ -39,6 +42,9 @@ class ProgressByVertex:
     listener: Callable[[Progress], None]
     _order: StageOrder | None = None
     _unattributed: str = ""
+    _explained: str = ""
+    _ui: WebUi | None = None
+    _untold: str = "the operation was over within a few seconds"
 
     def __call__(self, progress: Progress) -> None:
         if self._order is not None:
@@ -61,13 +67,32 @@ class ProgressByVertex:
             if error is not None:  # whatever it is, it must not fail the subtask
                 log.warning("how far each vertex is cannot be told: %s: %s", type(error).__name__, error)
 
+    async def count_passed(self, operation_id: str) -> tuple[dict[str, PassedRows], str]:
+        """The rows of each vertex that Spark counted in the operation, which has ended; and if none, why."""
+        if self._ui is None:
+            return {}, self._untold
+        try:
+            execution = await asyncio.to_thread(self._ui.execution_of, operation_id)
+            return find_passed(self._explained, self.step.inlined, execution), ""
+        except (NotToldError, UnmatchedPlanError) as error:
+            return {}, str(error)
+        except Exception as error:  # whatever it is, it must not fail the subtask
+            log.warning("the rows of each vertex cannot be told: %s: %s", type(error).__name__, error)
+            return {}, "Spark's UI tells what cannot be read"
+
     async def _explain(self) -> None:
         await asyncio.sleep(_EXPLAIN_AFTER_SECONDS)
         try:
             bound = await asyncio.to_thread(self.bind)
-            explained = await explain_marked(self.connection, self.session_id, bound)
-            self._order = order_stages(explained, self.step.vertex, self.step.inlined, count_listings(bound))
+            self._explained = await explain_marked(self.connection, self.session_id, bound)
+        except (SparkOperationError, ExchangeError):
+            self._unattributed = self._untold = "Spark did not explain its plan"
+            return
+        try:
+            self._order = order_stages(self._explained, self.step.vertex, self.step.inlined, count_listings(bound))
         except UnorderedStagesError as error:
             self._unattributed = str(error)
-        except (SparkOperationError, ExchangeError):
-            self._unattributed = "Spark did not explain its plan"
+        try:  # before the operation ends: nobody waits for a server that does not answer
+            self._ui = await find_ui(self.connection, self.session_id)
+        except (NotToldError, SparkOperationError) as error:
+            self._untold = str(error) if isinstance(error, NotToldError) else "Spark does not say where its UI is"

@@ -22,7 +22,8 @@ from airflow_abs.spark.template import messages_of, wrap_inlined
 
 _PATHS_LISTED_AT_ONCE = 32
 """Spark lists more paths of one read with a job of its own (`parallelPartitionDiscovery.threshold`)."""
-_MARKER = "CollectMetrics"
+MARKER = "CollectMetrics"
+"""The operator around the plan of each vertex, in an explained plan alone."""
 _FOLLOWING = frozenset(
     {"Project", "Filter", "Sort", "Coalesce", "ColumnarToRow", "RowToColumnar", "AdaptiveSparkPlan", "AQEShuffleRead"}
 )
@@ -180,15 +181,16 @@ def _find_stages(root: Operator, vertex: str, inlined: Mapping[str, str]) -> lis
             stage.before.append(_Found(rule is Rule.BROADCAST))
             stage = stage.before[-1]
             found.append(stage)
-        elif operator.name == _MARKER:
-            owner = _find_owner(operator, inlined) or owner
+        elif operator.name == MARKER:
+            owner = find_owner(operator, inlined) or owner
         else:
             (stage.passed_by if operator.name in _FOLLOWING else stage.vertices).add(owner)
         waiting += [(child, owner, stage) for child in reversed(operator.children)]
     return found
 
 
-def _find_owner(marker: Operator, inlined: Mapping[str, str]) -> str | None:
+def find_owner(marker: Operator, inlined: Mapping[str, str]) -> str | None:
+    """The vertex whose plan is below a marker; None if it is an author's own."""
     return inlined.get(marker.detail("Arguments").partition(",")[0].rpartition(".")[0])
 
 

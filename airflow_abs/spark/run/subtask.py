@@ -205,6 +205,8 @@ class _TryRun:
             waited=waited,
             read=written.read,
             inner=written.execution.work.inner,
+            passed=written.execution.work.passed,
+            uncounted=written.execution.work.uncounted,
         )
         assert self.spec is not None  # noqa: S101
         manifest = await asyncio.to_thread(replace_rows, self.folder, self.spec.plan, manifest, self.before)

@@ -13,6 +13,7 @@ from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.records.manifest import (
     InnerResult,
     Manifest,
+    PassedRows,
     ResultFile,
     ResultManifest,
     files_for_range,
@@ -45,13 +46,16 @@ _SPILLING = {
 
 @dataclass(slots=True)
 class AttemptWork:
-    """One attempt under way: its inputs, its pieces, and the results that it has written."""
+    """One attempt under way: its inputs, its pieces, and the results that it has written. `passed` and `uncounted` as
+    in `Manifest`."""
 
     spec: SubtaskSpec
     attempt: SubtaskAttempt
     inputs: Inputs
     pieces: Sequence[Piece]
     results: dict[tuple[int | None, str], ResultManifest] = field(default_factory=dict)
+    passed: dict[str, PassedRows] = field(default_factory=dict)
+    uncounted: str = ""
 
     @classmethod
     def of(
