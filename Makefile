@@ -105,11 +105,14 @@ test-spark-versions: $(READY) java ## our client and servers of other releases o
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 AIRFLOW_RELEASES ?= 3.1.8 3.2.2
+# Of the release line of their clients.
+AIRFLOW_SPARK := 4.1.4
 # What depends on Airflow: parsing, serialisation, retries and marks; then days, kills and marks on its real services.
 AIRFLOW_TESTS := tests/test_airflow_abilities.py tests/test_example_dags.py tests/task_groups tests/triggers/test_cancellation.py \
 	tests/services/test_example_dags.py tests/services/test_deferral.py tests/services/test_kill.py
-test-airflow-versions: $(READY) java ## the package on other releases of Airflow, each in an environment below build/ of 1.5 GB (AIRFLOW_RELEASES=3.1.8)
+test-airflow-versions: $(READY) java ## the package on other releases of Airflow, each in an environment below build/ of 1 GB, with its own client of Spark (AIRFLOW_RELEASES=3.1.8)
 	$(BIN)/python -m testbed.environments $(AIRFLOW_RELEASES:%=airflow-%)
+	$(BIN)/airflow-abs server install --spark $(AIRFLOW_SPARK)
 	@failed=; for release in $(AIRFLOW_RELEASES); do echo "Airflow $$release"; \
 		build/airflow-$$release/bin/python -m pytest -W default $(AIRFLOW_TESTS) $(TEST_ARGS) || failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
