@@ -73,11 +73,12 @@ def _slowest_over_mean(job: JobRun, step: str) -> float | str:
 
 def _cut(table: Path, files: int) -> None:
     """The same rows in so many files of about the same size."""
-    before = sorted(table.glob("*.parquet"))
+    before = sorted(map(str, table.glob("*.parquet")))
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE rows AS SELECT *, row_number() OVER () % {files} AS file FROM '{table}/*'")  # noqa: S608
+        numbered = f"SELECT *, row_number() OVER () % {files} AS file FROM read_parquet({before})"  # noqa: S608
+        connection.execute(f"CREATE TABLE numbered AS {numbered}")
         for each in before:
-            each.unlink()
+            Path(each).unlink()
         for number in range(files):
-            rows = f"SELECT * EXCLUDE file FROM rows WHERE file = {number}"  # noqa: S608
+            rows = f"SELECT * EXCLUDE file FROM numbered WHERE file = {number}"  # noqa: S608
             connection.execute(f"COPY ({rows}) TO '{table}/part-{number}.parquet' (FORMAT parquet)")

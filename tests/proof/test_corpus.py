@@ -116,8 +116,9 @@ def test_what_may_not_run_in_parts_gives_plain_sparks_rows_as_one_subtask(bench:
 
 @contextmanager
 def everything_is_hot() -> Iterator[None]:
-    """Every subpartition with a row is cut, as finely as there is room for."""
+    """Every subpartition with a row is cut, the largest first, as long as there is room: two parts, or eight."""
     with (
+        mock.patch.object(hot_subpartitions, "_SHARE_OF_BOUND", 4 if IN_FULL else 16),  # of 32 subtasks
         mock.patch.object(hot_subpartitions, "compute_hot_threshold", return_value=0),
         mock.patch.object(hot_subpartitions, "compute_part_bytes", return_value=1),
     ):
