@@ -123,9 +123,10 @@ class SubtaskSpec:
         piece, wanted = piece or self.whole(), set(self.producers(entry))
         manifests = [manifest for manifest in inputs[entry.region] if manifest.index in wanted]
         if entry.is_rescale:
-            span = piece.rescaled.get(entry.name)
-            rescaled = self.reads.rescaled[entry.name]
-            spans = rescaled.located(span) if span else {}
+            span, rescaled = piece.rescaled.get(entry.name), self.reads.rescaled.get(entry.name)
+            if span is None or rescaled is None:  # there were fewer files than subtasks
+                return []
+            spans = rescaled.located(span)
             return [
                 FilesOfProducer(manifest, [file for file in rescaled.cut(manifest.index, files, written) if file.rows])
                 for manifest in manifests
