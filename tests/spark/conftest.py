@@ -17,3 +17,9 @@ def session(connect_server: ConnectEndpoint) -> Iterator[Any]:
 
     with open_session(connect_server) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session", autouse=True)
+def airflows_logging() -> None:
+    """Airflow replaces all log handlers when it is first imported, caplog's too: not in the middle of a test."""
+    import airflow  # noqa: F401

@@ -33,6 +33,7 @@ TASK: dict[str, Any] = {
     "task_id": "by_minute",
     "sink": "/mart/by_minute",
     "run_id": "daily-1",
+    "bound": "",
 }
 
 
