@@ -197,7 +197,7 @@ def test_one_partition_of_the_sessions_own_hides_no_need(bench: CompositionBench
 
 @pytest.mark.parametrize(
     ("steps", "side"),
-    [((Step("join", 0, 0), Step("group", 0, 0)), "left"), ((Step("left_join", 0, 0),), "right")],
+    [((Step("join", 0, 0), Step("group", 0, 0)), "left"), ((Step("join", 0, 1),), "right")],
 )
 def test_an_input_that_was_spread_wrongly_would_be_seen(
     bench: CompositionBench, steps: tuple[Step, ...], side: str
