@@ -208,4 +208,4 @@ def test_a_whole_job_gets_through(managed: ConnectEndpoint, gate: Gate, tmp_path
     generate_data(tmp_path / "data")
     assert compare_example("daily_revenue", tmp_path / "data", managed, 3) is None
     assert gate.refused == []
-    assert {"AnalyzePlan", "Config", "ExecutePlan", "ReattachExecute", "ReleaseSession"} <= set(gate.asked)
+    assert {"AnalyzePlan", "Config", "ExecutePlan", "ReleaseSession"} <= set(gate.asked)

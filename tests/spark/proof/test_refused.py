@@ -430,9 +430,9 @@ def test_an_operator_that_a_release_was_not_tried_with_is_refused_there_by_name(
     def totals(orders: Any) -> Any:
         return orders.groupBy("customer").sum("amount")
 
-    monkeypatch.setattr(type(session), "version", "4.2.0")
+    monkeypatch.setitem(vars(session), "version", "4.2.0")
     assert prove(numbered).exempt is None
-    monkeypatch.setattr(type(session), "version", "4.9.0")
+    monkeypatch.setitem(vars(session), "version", "4.9.0")
     assert prove(totals).exempt is None
     message = refusal(numbered)
     assert (
