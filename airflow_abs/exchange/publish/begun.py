@@ -1,4 +1,4 @@
-"""Which regions a run has begun to publish, and of which rows: what it may have to publish anew."""
+"""Which regions a run has begun to publish, and from which rows, so that it can republish them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class TargetTable:
         mode: what happens to the rows that are there.
         uuid: of the table, which a table of the same name that is made anew does not have.
         parts: the same of its partitions, where these are tables of their own.
-        folder: in which its files lie; empty where they are no one's business.
+        folder: of its files; empty if only its server reads them.
         schema: Spark's JSON of its columns, with the metadata that the files have to carry.
         required: top-level columns in which no row may be NULL.
         required_inside: and what must not be NULL inside of columns, each as the names on the way there: those of

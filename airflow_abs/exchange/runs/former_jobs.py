@@ -19,7 +19,7 @@ def find_former_jobs(folder: JobFolder, jobs: Mapping[str, Declarations]) -> tup
     would be there twice.
 
     A job that is new in the run follows one that its DAG has no more if both declare the same, and no other job does:
-    of several that are alike, nobody knows which is which.
+    several that are alike cannot be told apart.
 
     Args:
         folder: of the job that is planned now; of one that the run has already, nothing is looked for.

@@ -1,4 +1,4 @@
-"""Of which inputs a hot subpartition may be cut into parts, which several subtasks share: proved, vertex by vertex.
+"""Proves, vertex by vertex, which inputs may have a hot subpartition cut into parts that several subtasks share.
 
 A part has some rows of one input in a subpartition, and all that the other partitioned inputs have there. Is a vertex
 right on such parts? It is asked of the plan that its proof was given already, with another distribution of its inputs:
