@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -17,6 +19,17 @@ def format_bytes(size: float) -> str:
 def format_count(count: int, noun: str) -> str:
     """`1 subtask`, `4 subtasks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def format_indexes(indexes: Sequence[int]) -> str:
+    """`0-4, 7`, of indexes in ascending order."""
+    spans: list[list[int]] = []
+    for index in indexes:
+        if spans and spans[-1][1] == index - 1:
+            spans[-1][1] = index
+        else:
+            spans.append([index, index])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
 def format_duration(seconds: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_abs.core.decide.parallelism import Clamp, apply_bound
-from airflow_abs.core.wording import format_bytes, format_count
+from airflow_abs.core.wording import format_bytes, format_count, format_indexes
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,10 @@ def test_bytes_are_shown_in_binary_units(size: int, text: str) -> None:
 
 def test_counts_agree_with_their_noun() -> None:
     assert [format_count(count, "subtask") for count in (0, 1, 1024)] == ["0 subtasks", "1 subtask", "1,024 subtasks"]
+
+
+def test_indexes_that_follow_each_other_are_a_range() -> None:
+    assert [format_indexes(each) for each in ([], [3], [0, 1, 2, 7], [0, 2, 4, 5])] == ["", "3", "0-2, 7", "0, 2, 4-5"]
 
 
 def test_a_bound_is_noted_only_if_it_changes_something() -> None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from airflow_abs.core.expect.verdicts import Tally
-from airflow_abs.core.wording import format_bytes, format_count
+from airflow_abs.core.wording import format_bytes, format_count, format_indexes
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError
 from airflow_abs.exchange.paths import JobFolder, relative_parts
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
@@ -262,22 +262,38 @@ def read_manifest(job: JobFolder, region: str, index: int, *, decision: str | No
     if found != expected:
         raise StaleManifestError(
             f"{where}: is of {found[0]}[{found[1]}] under decision {found[2]!r}, expected {region}[{index}] under "
-            f"decision {expected[2]!r}; clear {region}[{index}]",
+            f"decision {expected[2]!r}; clear {region}.run, map index {index}",
             path=where,
         )
     return manifest
 
 
 def read_manifests(job: JobFolder, region: str, count: int, *, decision: str | None = None) -> list[Manifest]:
-    """The manifests of subtasks 0..count-1, in order, read side by side; errors as `read_manifest`.
+    """The manifests of subtasks 0..count-1, in order, read side by side.
 
     Subtasks at or above `count` (left by an earlier, wider decision) are not looked at.
+
+    Raises:
+        StoredFileError: as `read_manifest`; a StaleManifestError names all subtasks to clear.
     """
     if count < 1:
         raise ValueError(f"region {region!r}: expected a count of at least 1, found {count}")
     near = job.located()
+
+    def read(index: int) -> Manifest | StaleManifestError:
+        try:
+            return read_manifest(near, region, index, decision=decision)
+        except StaleManifestError as error:
+            return error
+
     with ThreadPoolExecutor(min(_READ_THREADS, count), thread_name_prefix="read-manifest") as pool:
-        return list(pool.map(lambda index: read_manifest(near, region, index, decision=decision), range(count)))
+        found = list(pool.map(read, range(count)))
+    manifests = [each for each in found if isinstance(each, Manifest)]
+    if len(manifests) < count:
+        first, *others = [index for index, each in enumerate(found) if isinstance(each, StaleManifestError)]
+        more = f", {format_indexes(others)}" if others else ""
+        raise StaleManifestError(f"{found[first]}{more}", path=str(locate(job.manifest_path(region, first))))
+    return manifests
 
 
 def list_tags(job: JobFolder, region: str, count: int) -> dict[int, str]:

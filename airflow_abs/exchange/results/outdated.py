@@ -15,7 +15,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from airflow_abs.core.failover import Made, Subtask, find_outdated
-from airflow_abs.core.wording import format_count
+from airflow_abs.core.wording import format_count, format_indexes
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, OutdatedInputError, StoredFileError
 from airflow_abs.exchange.records.manifest import AttemptsRead, Manifest, read_manifest
 from airflow_abs.exchange.records.run_records import RunRecords
@@ -105,8 +105,8 @@ def _check_attempts(records: RunRecords, region: str) -> None:
         first = min(outdated)
         more = "" if len(outdated) == 1 else f" ({format_count(len(outdated), 'subtask')} of {region} in all)"
         raise OutdatedInputError(
-            f"{region}[{first}]: has read {outdated[first]}{more}; expected rows of one attempt "
-            f"in all that is published: clear {region}.run, map index {_describe(sorted(outdated))}, and everything "
+            f"{region}[{first}]: has read {outdated[first]}{more}; expected rows of one attempt in all that is "
+            f"published: clear {region}.run, map index {format_indexes(sorted(outdated))}, and everything "
             "after it. Nothing was published"
         )
 
@@ -140,14 +140,3 @@ def _left(records: RunRecords, region: str) -> Sequence[Manifest]:
         except StoredFileError:
             continue
     return found
-
-
-def _describe(indexes: Sequence[int]) -> str:
-    """``0-4, 7``."""
-    spans: list[list[int]] = []
-    for index in indexes:
-        if spans and spans[-1][1] == index - 1:
-            spans[-1][1] = index
-        else:
-            spans.append([index, index])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

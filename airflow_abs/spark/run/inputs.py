@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from airflow_abs.core.failover import Subtask
 from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StaleManifestError, StoredFileError
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.decisions import read_decision_and_digest
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, read_manifest
 from airflow_abs.exchange.records.manifest_index import ManifestIndex, read_index
 from airflow_abs.exchange.records.run_records import FEW, RunRecords
@@ -83,7 +84,8 @@ class InputCheck:
         """The manifests that are needed, and what is lost; the first is complete only if the second is empty.
 
         Raises:
-            StaleManifestError: a producer ran again under another decision, or put its rows into other files.
+            StaleManifestError: a producer was decided anew, ran under another decision, or put its rows into other
+                files.
             ExchangeUnreachableError: the storage does not answer.
         """
         inputs: dict[str, Sequence[Manifest]] = {}
@@ -146,9 +148,23 @@ class InputCheck:
                 return read_manifest(folder, region, index, decision=decision)
             except (MissingFileError, DamagedFileError) as error:
                 return error
+            except StaleManifestError:
+                self._check_decided(region)
+                raise
 
         with ThreadPoolExecutor(min(_READ_THREADS, len(indices)) or 1, thread_name_prefix="read-manifest") as pool:
             return dict(zip(indices, pool.map(read, indices), strict=True))
+
+    def _check_decided(self, region: str) -> None:
+        """Raise StaleManifestError if this subtask was decided before `region` was decided anew."""
+        spec, folder = self.spec, self.spec.folder
+        decided, counts = spec.reads.producer_decisions.get(region), read_decision_and_digest(folder, region)[1]
+        if decided != counts:
+            raise StaleManifestError(
+                f"{spec.region.name}[{spec.index}]: was decided under decision {decided} of {region}, and {counts} "
+                f"counts now; clear {spec.region.name}.decide and everything after it",
+                path=str(locate(folder.decision_path(region))),
+            )
 
     def _gathered(self, region: str, indices: Sequence[int]) -> Mapping[int, Manifest]:
         """Of these the manifests that `decide` has gathered and that are still the ones."""

@@ -76,6 +76,19 @@ def test_a_manifest_of_another_decision_is_stale(job: JobFolder) -> None:
         read_manifest(job, "orders", 0, decision="d2")
 
 
+def test_all_stale_manifests_of_a_region_are_named(job: JobFolder) -> None:
+    for index in range(6):
+        write_manifest(job, manifest(index, decision="d2" if index == 1 else "d1"))
+    where = locate(job.manifest_path("orders", 0))
+    with pytest.raises(StaleManifestError) as caught:
+        read_manifests(job, "orders", 6, decision="d2")
+    assert caught.value.path == str(where)
+    assert str(caught.value) == (
+        f"{where}: is of orders[0] under decision 'd1', expected orders[0] under decision 'd2'; clear orders.run, map "
+        "index 0, 2-5"
+    )
+
+
 def test_a_manifest_of_another_subtask_is_stale(job: JobFolder) -> None:
     write_json(job.manifest_path("orders", 1), manifest(0).to_json())
     with pytest.raises(StaleManifestError, match=r"is of orders\[0\] under decision 'd1', expected orders\[1\]"):

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from airflow_abs.core.decide.ranges import IndexRange
+from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import StaleManifestError
+from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.spark.run.inputs import InputCheck, files_read
 from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec
-from tests.recorded_runs import RecordedRun, copied_run
+from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun, copied_run
 
 
 def spec_of(run: RecordedRun, region: str, index: int, memory_failures: int = 0) -> SubtaskSpec:
@@ -68,6 +70,24 @@ def test_a_producer_that_put_its_rows_into_other_files_since_the_decision_is_ref
         "other files: expected 2 with checksum 0, found 2 with checksum 7; clear copy.decide and everything after it"
     )
     assert caught.value.path == str(run.folder.manifest_path("orders", 1))
+
+
+def test_what_was_decided_before_its_producer_was_decided_anew_has_to_be_decided_anew(tmp_path: Path) -> None:
+    regions = [MadeRegion("raw", files=(900, 900)), MadeRegion("typed", inputs={"raw": Partitioning.HASH})]
+    run = RecordedRun(JobFolder(tmp_path, "dag", "run", "job"), regions, lambda *_: 120, OPTIONS)
+    run.write_plan()
+    run.run()
+    before = run.stored["raw"].digest
+    spec = spec_of(run, "typed", 0)
+    run.regions = [MadeRegion("raw", files=(900, 300)), regions[1]]
+    run.decide("raw")
+    run.commit("raw", 1, attempt=2)
+    with pytest.raises(StaleManifestError) as caught:
+        InputCheck(spec).look()
+    assert str(caught.value) == (
+        f"typed[0]: was decided under decision {before} of raw, and {run.stored['raw'].digest} counts now; clear "
+        "typed.decide and everything after it"
+    )
 
 
 def test_the_decision_is_another_one_when_rows_are_in_other_files(run: RecordedRun) -> None:
