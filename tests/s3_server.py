@@ -33,14 +33,14 @@ class S3Server:
     _exclusive: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
-        from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
+        from moto.moto_server.werkzeug_app import MotoRequestHandler
         from werkzeug.serving import make_server
 
         class KeepAlive(MotoRequestHandler):
             protocol_version = "HTTP/1.0"
 
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        self._moto = create_backend_app("s3")
+        self._store = self._open_store()
         self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=KeepAlive)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="s3-server", daemon=True)
@@ -89,17 +89,28 @@ class S3Server:
         with self._lock:
             self.requests.append(request)
             refused = self._refuses(request)
-        if not refused and environ.keys() & {"HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"}:
-            with self._exclusive:  # which S3 promises, and moto's look and put are not
-                return self._moto(environ, start_response)
         if not refused:
-            return self._moto(environ, start_response)
+            return self._store(environ, start_response)
         environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         status, code = self._refusal
         text = f"<Error><Code>{code}</Code><Message>said by the test</Message></Error>"
         body = b"" if request.kind == "HEAD" else text.encode()
         start_response(f"{status} {code}", [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
         return [body]
+
+    def _open_store(self) -> Callable[..., Iterable[bytes]]:
+        """What is behind the door, as WSGI."""
+        from moto.moto_server.werkzeug_app import create_backend_app
+
+        moto = create_backend_app("s3")
+
+        def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+            if environ.keys() & {"HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"}:
+                with self._exclusive:  # which S3 promises, and moto's look and put are not
+                    return moto(environ, start_response)
+            return moto(environ, start_response)
+
+        return answer
 
     @staticmethod
     def request_of(environ: dict[str, Any]) -> Request:

@@ -57,11 +57,11 @@ class S3Gateway:
         return {"conn_type": "aws", "login": KEY, "password": secret, "extra": extra}
 
     def make_bucket(self, name: str) -> None:
-        self._client().create_bucket(Bucket=name)
+        self.client().create_bucket(Bucket=name)
 
     def upload(self, bucket: str, folder: Path) -> None:
         """Every file below a folder, under the same names."""
-        client = self._client()
+        client = self.client()
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 client.upload_file(str(path), bucket, str(path.relative_to(folder)))
@@ -73,7 +73,8 @@ class S3Gateway:
         words = (next((word for word in line.split(" ") if word.startswith("s3_")), "") for line in lines)
         return Counter(word.removeprefix("s3_") for word in words if word)
 
-    def _client(self) -> Any:
+    def client(self) -> Any:
+        """Of Amazon's library, with the right key."""
         import boto3
         from botocore.config import Config
 

@@ -31,6 +31,8 @@ class Disturbance:
 class FaultyS3(S3Server):
     """`disturb` causes one disturbance; it is over when it has met its requests, or its time is up."""
 
+    key: str = "k"
+    secret: str = "s"
     _disturbance: Disturbance | None = None
     _until: float = 0.0
     _turn: threading.Lock = field(default_factory=threading.Lock)
@@ -43,6 +45,10 @@ class FaultyS3(S3Server):
     def calm(self) -> None:
         with self._turn:
             self._disturbance = None
+
+    def own_kinds(self) -> dict[str, Callable[[], bool]]:
+        """Faults that only a store of this kind has."""
+        return {}
 
     def keys(self, bucket: str) -> list[str]:
         return sorted(self._backend().buckets[bucket].keys.keys())
@@ -62,10 +68,10 @@ class FaultyS3(S3Server):
             case "slow":
                 time.sleep(SLOW_SECONDS)
             case "request lost":
-                return _hang_up(environ, start_response)
+                return hang_up(environ, start_response)
             case "answer lost":
                 b"".join(super().__call__(environ, lambda *_: None))
-                return _hang_up(environ, start_response)
+                return hang_up(environ, start_response)
             case "body cut":
                 return _cut(super().__call__, environ, start_response)
         return super().__call__(environ, start_response)
@@ -93,7 +99,8 @@ class FaultyS3(S3Server):
         return [body]
 
 
-def _hang_up(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+def hang_up(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+    """No answer at all."""
     environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
     start_response("200 OK", [("Content-Length", "0")])
     return [b""]

@@ -62,9 +62,11 @@ class Store:
     url: str
     bucket: str
     local: Path
+    key: str = "k"
+    secret: str = "s"
 
     def path(self, key: str) -> UPath:
-        return UPath(f"s3://{self.bucket}/{key}", key="k", secret="s", endpoint_url=self.url)
+        return UPath(f"s3://{self.bucket}/{key}", key=self.key, secret=self.secret, endpoint_url=self.url)
 
     @property
     def exchange(self) -> UPath:

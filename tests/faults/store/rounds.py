@@ -84,6 +84,7 @@ class Play:
         """Each causes a fault, and says whether there was anything to hit."""
         return {
             **{name: lambda it=values: self._disturb(*it) for name, values in DISTURBANCES.items()},
+            **self.s3.own_kinds(),
             "kill a run": self._kill_run,
             "stop a run beyond its lease": self._stop_run,
             "start a second try beside the first": self._start_twin,

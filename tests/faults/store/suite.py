@@ -1,6 +1,7 @@
 """Rounds of two runs of one date on an S3 server, with a reader, `gc`, and faults; then what must hold.
 
 python -m tests.faults.store.suite --seed 1 --faults 250
+python -m tests.faults.store.suite --gateway     on the store of `make test-s3`, which fetches it
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from pathlib import Path
 
 from airflow_abs.exchange.publish.commit_log import CommitLog
 from airflow_abs.exchange.storage.locations import locate
+from testbed.places.programs import fetch
+from testbed.places.s3_gateway import S3Gateway
 from tests.faults.store import roles
+from tests.faults.store.faulty_gateway import FaultyGateway
 from tests.faults.store.faulty_s3 import FaultyS3
 from tests.faults.store.roles import Store, look_at, take_part
 from tests.faults.store.rounds import Play, Round
@@ -32,7 +36,7 @@ FOREIGN = {
 }
 
 
-def play(store: Store, s3: FaultyS3, number: int, seed: int, faults: int) -> Round:
+def play(store: Store, s3: FaultyS3, number: int, seed: int, faults: int, at_most: float) -> Round:
     """One round with so many faults."""
     chance = random.Random(f"{seed} {number}")  # noqa: S311
     mode = "append" if number % 3 == 2 else "overwrite"
@@ -43,7 +47,7 @@ def play(store: Store, s3: FaultyS3, number: int, seed: int, faults: int) -> Rou
     began = time.monotonic()
     it.start()
     kinds = it.kinds()
-    while it.look_after() and time.monotonic() - began < ROUND_SECONDS:
+    while it.look_after() and time.monotonic() - began < at_most:
         if played.faults.total() >= faults:
             time.sleep(0.05)
             continue
@@ -87,9 +91,9 @@ def sweep(store: Store, s3: FaultyS3, played: Sequence[Round]) -> list[str]:
     return wrong
 
 
-def run_suite(seed: int, faults: int, per_round: int) -> list[Round]:
+def run_suite(s3: FaultyS3, seed: int, faults: int, per_round: int, at_most: float) -> list[Round]:
     """Rounds until so many faults have hit; one that is wrong is the last."""
-    s3, rounds = FaultyS3(), list[Round]()
+    rounds = list[Round]()
     s3.start()
     s3.make_bucket(BUCKET)
     for index in range(roles.PRODUCERS):
@@ -97,9 +101,9 @@ def run_suite(seed: int, faults: int, per_round: int) -> list[Round]:
     for key, data in FOREIGN.items():
         s3.put(BUCKET, key, data)
     with tempfile.TemporaryDirectory(prefix="airflow-abs-store-") as local:
-        store = Store(s3.url, BUCKET, Path(local))
+        store = Store(s3.url, BUCKET, Path(local), s3.key, s3.secret)
         while (left := faults - sum(each.faults.total() for each in rounds)) > 0:
-            played = play(store, s3, len(rounds) + 1, seed, min(per_round, left))
+            played = play(store, s3, len(rounds) + 1, seed, min(per_round, left), at_most)
             rounds.append(played)
             wrong = f", WRONG: {played.wrong}" if played.wrong else ""
             print(
@@ -132,9 +136,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--per-round", type=int, default=10)
+    parser.add_argument("--round-seconds", type=float, default=ROUND_SECONDS, help="more on a busy machine")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--gateway", action="store_true", help="a real store instead of moto")
     options = parser.parse_args(arguments)
-    rounds = run_suite(options.seed, options.faults, options.per_round)
+    if options.gateway:
+        fetch("s3")
+    with tempfile.TemporaryDirectory(prefix="airflow-abs-gateway-") as folder:
+        s3 = FaultyGateway(gateway=S3Gateway.at(Path(folder))) if options.gateway else FaultyS3()
+        rounds = run_suite(s3, options.seed, options.faults, options.per_round, options.round_seconds)
     print(to_markdown(options.seed, rounds))
     if options.json:
         options.json.write_text(json.dumps([each.to_json() for each in rounds], indent=1) + "\n", encoding="utf-8")
