@@ -71,6 +71,7 @@ class RecordedRun:
     planning: float = 10.0
     stored: dict[str, StoredDecision] = field(default_factory=dict)
     manifests: dict[str, dict[int, Manifest]] = field(default_factory=dict)
+    schema: str = "{}"
 
     @property
     def subpartitions(self) -> int:
@@ -186,7 +187,7 @@ class RecordedRun:
         return PlannedRegion(
             name=region.name,
             vertices=(*region.before, region.name),
-            sources=(PlannedSource(f"{region.name}.source", "s0", Files(f"/lake/{region.name}"), "{}"),)
+            sources=(PlannedSource(f"{region.name}.source", "s0", Files(f"/lake/{region.name}"), self.schema),)
             if region.files
             else (),
             inputs=tuple(
@@ -222,7 +223,7 @@ class RecordedRun:
         by_file = any(region.inputs.get(name) is Partitioning.RESCALE for region in self.regions)
         return PlannedStep(
             result,
-            "{}",
+            self.schema,
             "parquet",
             {},
             self.subpartitions if cut else 1,

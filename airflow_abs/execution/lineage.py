@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,8 +20,8 @@ _OF_EVERY_SINK = {"expectations", *(field.name for field in fields(Publication))
 
 
 def read_lineage(folder: JobFolder, region: str, published: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Sources that a region's sinks come from, and the sinks with their rows and bytes, as an `OperatorLineage`; of
-    tables with the version that was read, and the one that was made.
+    """Sources that a region's sinks come from, and the sinks with their rows and bytes, as an `OperatorLineage`. Each
+    has its columns; tables also have the version that was read or created.
 
     Args:
         published: what `commit` returned.
@@ -31,35 +32,47 @@ def read_lineage(folder: JobFolder, region: str, published: Mapping[str, Mapping
         OutputStatisticsOutputDatasetFacet,
     )
     from airflow.providers.openlineage.extractors import OperatorLineage
-    from openlineage.client.facet_v2 import dataset_version_dataset
+    from openlineage.client.facet_v2 import dataset_version_dataset, schema_dataset
 
     run = read_run(folder)
     own = run.region(region)
 
-    def at(version: str) -> dict[str, Any]:
-        return {"version": dataset_version_dataset.DatasetVersionDatasetFacet(version)} if version else {}
+    def facets(version: str, schema: str) -> dict[str, Any]:
+        made = {"version": dataset_version_dataset.DatasetVersionDatasetFacet(version)} if version else {}
+        return {"schema": schema_dataset.SchemaDatasetFacet(_fields(json.loads(schema))), **made}
 
-    inputs = [Dataset(*name, facets=at(version)) for name, version in sorted(sources_of(run.plan, region).items())]
+    found = sorted(sources_of(run.plan, region).items())
+    inputs = [Dataset(*name, facets=facets(source.version, source.schema)) for name, source in found]
     outputs = []
     for sink in own.planned.sinks:
         rows, size, files = written(own, sink.result)
         statistics = OutputStatisticsOutputDatasetFacet(rowCount=rows, size=size, fileCount=files)
         name = split_table(sink.label) if sink.table is not None else split_uri(sink.label)
-        made = at(version_made(published.get(sink.vertex, {})))
+        made = facets(version_made(published.get(sink.vertex, {})), own.planned.step(sink.result).schema)
         outputs.append(OutputDataset(*name, facets=made, outputFacets={"outputStatistics": statistics}))
     return OperatorLineage(inputs=inputs, outputs=outputs)
 
 
-def sources_of(plan: JobPlan, region: str) -> dict[tuple[str, str], str]:
-    """Namespace and name of all sources that the region's rows come from, also through other regions, and the version
-    that is read of each ("" for files).
+@dataclass(frozen=True, slots=True)
+class ReadSource:
+    """What a run reads of a dataset: its version ("" for files) and its columns, in Spark's JSON form."""
 
-    A table is in the namespace of its catalog, by its name in there.
+    version: str
+    schema: str
+
+
+def sources_of(plan: JobPlan, region: str) -> dict[tuple[str, str], ReadSource]:
+    """All sources that the region's rows come from, also through other regions, by namespace and name.
+
+    A table is in the namespace of its catalog.
     """
     planned = plan.region(region)
-    found = {split_uri(source.files.path): "" for source in planned.sources if source.files is not None}
-    tables = [source.table for source in planned.sources if source.table is not None]
-    found |= {split_table(table.table): table.version for table in tables}
+    found: dict[tuple[str, str], ReadSource] = {}
+    for source in planned.sources:
+        if source.files is not None:
+            found[split_uri(source.files.path)] = ReadSource("", source.schema)
+        elif source.table is not None:
+            found[split_table(source.table.table)] = ReadSource(source.table.version, source.schema)
     for entry in planned.inputs:
         found |= sources_of(plan, entry.region)
     return found
@@ -92,3 +105,24 @@ def split_uri(path: str) -> tuple[str, str]:
         return "file", parts.path or path
     scheme = "s3" if parts.scheme in S3_SCHEMES else parts.scheme
     return f"{scheme}://{parts.netloc}", parts.path.lstrip("/") or "/"
+
+
+def _fields(struct: Mapping[str, Any]) -> list[Any]:
+    """The fields of a struct type in Spark's JSON form, as OpenLineage describes them."""
+    return [_field(field["name"], field["type"]) for field in struct["fields"]]
+
+
+def _field(name: str, kind: Any) -> Any:
+    """Named as OpenLineage's own listener of Spark names them: elements of an array are ``_element``."""
+    from openlineage.client.facet_v2 import schema_dataset
+
+    inner: list[Any] = []
+    match kind:
+        case {"type": "struct"}:
+            inner = _fields(kind)
+        case {"type": "array", "elementType": element}:
+            inner = [_field("_element", element)]
+        case {"type": "map", "keyType": key, "valueType": value}:
+            inner = [_field("key", key), _field("value", value)]
+    told = kind if isinstance(kind, str) else kind["type"]
+    return schema_dataset.SchemaDatasetFacetFields(name=name, type=told, fields=inner)

@@ -4,21 +4,36 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.pinned import PinnedTable
-from airflow_abs.execution.lineage import sources_of, split_table, split_uri, version_made, written
+from airflow_abs.execution.lineage import ReadSource, sources_of, split_table, split_uri, version_made, written
 from airflow_abs.operators.commit import CommitOperator
 from tests.recorded_runs import revenue_run
+
+SCHEMA = json.dumps(
+    {
+        "type": "struct",
+        "fields": [
+            {"name": "region", "type": "string"},
+            {"name": "prices", "type": {"type": "array", "elementType": "decimal(18,2)", "containsNull": True}},
+            {"name": "tags", "type": {"type": "map", "keyType": "string", "valueType": "long"}},
+            {"name": "place", "type": {"type": "struct", "fields": [{"name": "zip", "type": "integer"}]}},
+        ],
+    }
+)
 
 
 def test_a_sink_comes_from_all_sources_before_it(tmp_path: Path) -> None:
     run = revenue_run(tmp_path)
-    assert sources_of(run.plan, "by_region") == {("file", "/lake/orders"): "", ("file", "/lake/customers"): ""}
-    assert sources_of(run.plan, "orders") == {("file", "/lake/orders"): ""}
+    run.schema = SCHEMA
+    orders = {("file", "/lake/orders"): ReadSource("", SCHEMA)}
+    assert sources_of(run.plan, "by_region") == orders | {("file", "/lake/customers"): ReadSource("", SCHEMA)}
+    assert sources_of(run.plan, "orders") == orders
 
 
 @pytest.mark.parametrize(
@@ -28,7 +43,9 @@ def test_a_sink_comes_from_all_sources_before_it(tmp_path: Path) -> None:
 def test_a_table_is_in_the_namespace_of_its_catalog_or_where_its_path_leads(
     tmp_path: Path, name: str, dataset: tuple[str, str]
 ) -> None:
-    plan = revenue_run(tmp_path).plan
+    run = revenue_run(tmp_path)
+    run.schema = SCHEMA
+    plan = run.plan
     table = PinnedTable(name, "snapshot 7", "parquet", "{}", 1, 10, 1, 10)
     (source,) = plan.region("orders").sources
     regions = [
@@ -36,7 +53,7 @@ def test_a_table_is_in_the_namespace_of_its_catalog_or_where_its_path_leads(
         for region in plan.regions
     ]
     found = sources_of(replace(plan, regions=tuple(regions)), "by_region")
-    assert found == {dataset: "snapshot 7", ("file", "/lake/customers"): ""}
+    assert found == {dataset: ReadSource("snapshot 7", SCHEMA), ("file", "/lake/customers"): ReadSource("", SCHEMA)}
 
 
 @pytest.mark.parametrize(
@@ -72,6 +89,8 @@ def test_what_commit_tells_reaches_a_file_as_an_openlineage_event(tmp_path: Path
     from openlineage.client.transport.file import FileConfig, FileTransport
 
     run = revenue_run(tmp_path / "exchange")
+    run.schema = SCHEMA
+    run.write_plan()
     run.run()
     commit = CommitOperator(
         task_id="commit", region="by_region", exchange=f"file://{tmp_path}/exchange", job="revenue", conn_id="spark"
@@ -92,6 +111,13 @@ def test_what_commit_tells_reaches_a_file_as_an_openlineage_event(tmp_path: Path
     assert [each["name"] for each in told["inputs"]] == ["/lake/customers", "/lake/orders"]
     assert all("version" not in each.get("facets", {}) for each in told["inputs"])
     (sink,) = told["outputs"]
+    for dataset in (*told["inputs"], sink):
+        assert [described(each) for each in dataset["facets"]["schema"]["fields"]] == [
+            ("region", "string", []),
+            ("prices", "array", [("_element", "decimal(18,2)", [])]),
+            ("tags", "map", [("key", "string", []), ("value", "long", [])]),
+            ("place", "struct", [("zip", "integer", [])]),
+        ]
     assert sink["facets"]["version"]["datasetVersion"] == "snapshot 7041"
     region = read_run(run.folder).region("by_region")
     statistics = sink["outputFacets"]["outputStatistics"]
@@ -101,6 +127,10 @@ def test_what_commit_tells_reaches_a_file_as_an_openlineage_event(tmp_path: Path
         "size": region.bytes_out,
         "fileCount": len(region.subtasks),
     }
+
+
+def described(field: dict[str, Any]) -> tuple[str, str, list[Any]]:
+    return field["name"], field["type"], [described(each) for each in field.get("fields", [])]
 
 
 @pytest.mark.parametrize(
