@@ -22,7 +22,7 @@ _UNLIMITED = 1000
 
 @dataclass(frozen=True, slots=True)
 class FixedDelayRestart:
-    """So many restarts, `attempts`, always after the same wait, `delay`."""
+    """`attempts` restarts, each after `delay` seconds."""
 
     attempts: int = 3
     delay: float = 10.0
@@ -38,7 +38,8 @@ class FixedDelayRestart:
 
 @dataclass(frozen=True, slots=True)
 class ExponentialDelayRestart:
-    """Waits that grow with every failure in a row: `initial`, then `multiplier` times the one before, up to `longest`.
+    """Waits that grow with every failure in a row: `initial`, then `multiplier` times the previous one, up to
+    `longest`.
 
     A row ends after `reset_after` without a failure. `jitter` is the largest random deviation as a share of the wait.
     `attempts` None allows any number.
@@ -70,7 +71,7 @@ class ExponentialDelayRestart:
 
 @dataclass(frozen=True, slots=True)
 class FailureRateRestart:
-    """Restarts, each after `delay`, as long as not more than `failures` fall into `interval`."""
+    """Restarts, each after `delay`, as long as there are at most `failures` within `interval`."""
 
     failures: int = 3
     interval: float = 600.0

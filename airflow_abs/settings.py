@@ -19,7 +19,7 @@ def read_job_settings(given: Mapping[str, Any]) -> JobSettings:
 
 
 def read_host_settings() -> HostSettings:
-    """What the section says besides.
+    """What else the section says.
 
     Raises:
         InvalidValueError: a value is outside what its meaning allows.
@@ -43,7 +43,7 @@ def read_exchange(given: str | None = None) -> str:
 
 
 def _configured(kind: type) -> dict[str, Any]:
-    """Texts of what somebody configured."""
+    """Configured texts."""
     from airflow_abs.airflow_abilities import conf
 
     return {

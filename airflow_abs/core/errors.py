@@ -1,18 +1,18 @@
-"""Everything the scheduling core raises, as one small tree::
+"""Errors of the scheduling core::
 
     AdaptiveSchedulerError
     ├── InvalidValueError     (ValueError)    a number, range or name that no caller may hand in
     ├── JobGraphError         (ValueError)    a graph that cannot be scheduled
     └── InvalidStateError     (RuntimeError)  a question asked before it has an answer, or after it lost it
 
-Every message says who, what was found, what was expected.
+Every message says who, what was found and what was expected.
 """
 
 from __future__ import annotations
 
 
 class AdaptiveSchedulerError(Exception):
-    """Base of what the scheduling core raises."""
+    """Base of the core's errors."""
 
 
 class InvalidValueError(AdaptiveSchedulerError, ValueError):
@@ -24,4 +24,4 @@ class JobGraphError(AdaptiveSchedulerError, ValueError):
 
 
 class InvalidStateError(AdaptiveSchedulerError, RuntimeError):
-    """The object is not in a state in which the question has an answer."""
+    """The object cannot answer in its current state."""

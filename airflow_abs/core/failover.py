@@ -1,8 +1,8 @@
 """Which subtasks have to run again because rows that they were made of do not count any more.
 
-Flink's rule (FLIP-1, `RestartPipelinedRegionFailoverStrategy`): whatever has consumed a result that is produced anew
+Flink's rule (FLIP-1, `RestartPipelinedRegionFailoverStrategy`): every consumer of a result that is produced anew
 runs again, and so on. Flink restarts it at once; here it is told from what every subtask has noted of what it read, so
-that the answer is the same whoever asks, and whenever.
+that the answer is the same for every caller, at any time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def find_outdated(made: Mapping[str, Mapping[int, Made | None]]) -> dict[Subtask
     """The subtasks that have to run again, producers first, each with the one whose rows it has to read anew.
 
     Args:
-        made: of all subtasks, by region, producers first; None for one of which nothing is known any more. Regions
+        made: of all subtasks, by region, producers first; None for one without a record. Regions
             that are not in it never change their rows.
     """
     outdated: dict[Subtask, Subtask] = {}

@@ -56,7 +56,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of one setting besides its name and type. `default` is a text, as Airflow stores it; "" if there is
+    """A setting, without its name and type. `default` is a text, as Airflow stores it; "" if there is
     none. `more` is where the documentation says more, below docs. `empty` makes its value when it is not set."""
 
     default: str
@@ -184,7 +184,7 @@ _ARGUMENT = (Where.SECTION, Where.JOB)
 class JobOptions:
     """Settings that few jobs need: ``AdaptiveSparkJob(..., options=JobOptions(...))``.
 
-    A setting that is left out is None here and comes from Airflow's configuration. See the reference of settings.
+    A setting that you leave out comes from Airflow's configuration. See the reference of settings.
 
     Raises:
         InvalidValueError: a setting is invalid.
@@ -410,7 +410,7 @@ _UNTOLD = ("spark_conf", "py_files")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """What one installation of Airflow sets besides the defaults of its jobs."""
+    """What one installation of Airflow sets in addition to the defaults of its jobs."""
 
     exchange: str | None = setting(
         "",

@@ -18,8 +18,8 @@ _INPUT = (Edge, AdaptiveSparkOperator)
 class VertexFactory:
     """A decorated transform. Calling it inside an `AdaptiveSparkJob` declares a vertex.
 
-    Arguments that are other vertices or edges of theirs are its inputs, all others its `transform_kwargs`. The
-    vertex is named after the function. `override` gives another factory, with other options.
+    Vertices and edges among the arguments become its inputs, all others its `transform_kwargs`. The vertex is named
+    after the function. `override` returns a factory with other options.
     """
 
     def __init__(self, transform: Callable[..., Any], options: dict[str, Any]) -> None:

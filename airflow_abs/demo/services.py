@@ -95,7 +95,7 @@ class AirflowServices:
         self.stop()
 
     def start_all(self) -> None:
-        """What `with` does on entry; whoever calls it owes a `stop`."""
+        """What `with` does on entry; the caller must call `stop`."""
         self.log_file("db-migrate").parent.mkdir(parents=True, exist_ok=True)
         self._write_local_settings()
         self._report("Airflow: database")

@@ -1,4 +1,4 @@
-"""What can go wrong with files that Airflow and Spark share::
+"""Errors of files that Airflow and Spark share::
 
     ExchangeError
     |-- ExchangeUnreachableError      the root or a path cannot be reached, written or read at all
@@ -20,7 +20,7 @@
         |-- TargetBusyError           another run is publishing to the same target right now
         `-- TargetExistsError         mode "error" and the target holds data of somebody else
 
-All of them carry one message and survive pickling, `.path` included. `restartable` says whether another try may help.
+All have one message and survive pickling, including `.path`. `restartable` says whether another try may help.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import ClassVar
 
 
 class ExchangeError(Exception):
-    """Base of everything that `airflow_abs.exchange` raises on purpose."""
+    """Base of the errors of `airflow_abs.exchange`."""
 
     restartable: ClassVar[bool] = False
 
@@ -50,13 +50,13 @@ def _tree(kind: type[ExchangeError]) -> Iterator[type[ExchangeError]]:
 
 
 class ExchangeUnreachableError(ExchangeError):
-    """The storage cannot be reached, or refuses to be read or written."""
+    """The storage cannot be reached, read or written."""
 
     restartable = True
 
 
 class StoredFileError(ExchangeError):
-    """One stored file is unusable; `path` is that file, as the caller's storage names it."""
+    """One stored file is unusable; `path` names it."""
 
     def __init__(self, message: str, *, path: str = "") -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class StoredFileError(ExchangeError):
 
 
 class MissingFileError(StoredFileError):
-    """A file that ought to exist does not."""
+    """An expected file does not exist."""
 
 
 class DamagedFileError(StoredFileError):
@@ -76,7 +76,7 @@ class IncompatibleFileError(StoredFileError):
 
 
 class StaleManifestError(StoredFileError):
-    """A manifest is whole, but speaks of another decision, region or subtask than the one asked for."""
+    """A manifest is intact, but belongs to another decision, region or subtask."""
 
 
 class SourceNotFoundError(ExchangeError):
@@ -94,38 +94,38 @@ class CheckpointMisfitError(ExchangeError):
 
 
 class LeaseLostError(ExchangeError):
-    """Another process of the same task supervises the query of a stream now."""
+    """Another process of the same task now supervises the stream's query."""
 
 
 class PlanMismatchError(ExchangeError):
-    """The run was planned from other declarations than those in the DAG file now."""
+    """The DAG file has changed since the run was planned."""
 
 
 class OutdatedInputError(ExchangeError):
-    """Rows were made under another plan or decision, or of other rows of a producer, than those that count now."""
+    """Rows come from an outdated plan or decision, or from outdated rows of a producer."""
 
 
 class ExpectationError(ExchangeError):
-    """Rows of a vertex fail an expectation that is to stop what rests on them."""
+    """Rows of a vertex fail an expectation with `on_failure="fail"`."""
 
 
 class CommitError(ExchangeError):
-    """A sink was not published; the target still holds what it held before."""
+    """A sink was not published; the target is unchanged."""
 
 
 class CommitConflictError(CommitError):
-    """Others wrote what this publication would replace unseen: a person decides, and no try does so by itself."""
+    """Others wrote data that this publication would replace unseen. Not retried: a person must decide."""
 
 
 class SupersededError(CommitError):
-    """A later plan of the same run has published, or the same one of later rows, which must not be replaced."""
+    """The same run has published from a later plan or later rows, which must not be replaced."""
 
 
 class TargetBusyError(CommitError):
-    """Others hold the lock of the same target or write to it all the time; once they end, another try succeeds."""
+    """Others hold the target's lock or keep writing to it; another try succeeds once they end."""
 
     restartable = True
 
 
 class TargetExistsError(CommitError):
-    """Mode `error`, and the target already holds data that this run did not publish."""
+    """With mode `error`, the target already has data that this run did not publish."""

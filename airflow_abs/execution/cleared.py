@@ -20,7 +20,7 @@ _LEAVE_SECONDS = 5.0
 
 
 async def leave_if_cleared(instance: Any) -> None:
-    """Return if the task instance still waits for a trigger; None is one that nobody can ask about (`dag.test()`).
+    """Return if the task instance still waits for a trigger; None if Airflow cannot be asked (`dag.test()`).
 
     Else stay until Airflow cancels this trigger, which it may forget for another one of the same number.
 

@@ -59,7 +59,7 @@ class SlotSource(Protocol):
         """
 
     async def leave(self) -> None:
-        """Nobody here asks for slots any more."""
+        """No task in this process asks for slots any more."""
 
 
 class SlotQueue:
@@ -83,7 +83,7 @@ class SlotQueue:
 
     @property
     def is_over(self) -> bool:
-        """Nobody follows the cluster any more: open another one."""
+        """This one no longer follows the cluster: open another one."""
         return self._follower.done()
 
     @property
@@ -127,7 +127,7 @@ class SlotQueue:
             log.info("has a slot of %s now (%s)", self.name, reason)
 
     async def _follow(self, source: SlotSource, settled_in: float) -> None:
-        """Keep the capacity up to date until nobody has come for a while."""
+        """Keep the capacity up to date until no task has come for a while."""
         await asyncio.sleep(settled_in)
         was_used = True
         while was_used or not self._pool.is_empty:
@@ -138,7 +138,7 @@ class SlotQueue:
                 slots, self._trouble = ClusterSlots(0), str(error)
                 if not error.restartable:
                     self._fail(error)
-            except Exception as error:  # whatever it is, nobody must wait for ever
+            except Exception as error:  # whatever it is, nobody must wait forever
                 self._fail(error)
                 return
             self._set_slots(slots)

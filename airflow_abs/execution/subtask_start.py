@@ -41,7 +41,7 @@ class SubtaskStart:
 
     @property
     def needs_no_slot(self) -> bool:
-        """What is running or done on Spark waits for nobody, nor what another region does today."""
+        """Operations that run or are done need no slot, nor do regions that run inside another one today."""
         begun = self.record is not None and self.record.state != "failed"
         return begun or "fused_into" in self.run.subtask
 
@@ -52,7 +52,7 @@ class StartedSubtask:
     After a crash of the triggerer another one starts it again; what ran keeps its slot.
 
     Args:
-        described: the try, of which only the map index is known.
+        described: the try; only its map index is known.
         slots: fixed number of slots; None to follow the Spark cluster.
         wait: for them.
         execution_timeout: seconds that it may have its slot; None for any.

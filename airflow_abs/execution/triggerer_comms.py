@@ -14,7 +14,7 @@ from airflow_abs.airflow_abilities import THREADS_OF_TRIGGERERS, has
 
 
 class LoopComms:
-    """Asks through one event loop, whoever asks, and awaits every answer, whoever is cancelled.
+    """Sends all requests through one event loop, and awaits every answer, even if the caller is cancelled.
 
     Args:
         comms: Airflow's own; all else is its.

@@ -45,7 +45,7 @@ class AdaptiveSparkHook(SparkConnectHook):
 
     @property
     def server_name(self) -> str:
-        """For messages: the same for everybody who has the same server."""
+        """For messages: the same for all users of a server."""
         run = self._run
         return self._conn_id if run is None else f"{run.dag_id}/{run.run_id}/{run.job}"
 

@@ -28,13 +28,14 @@ class Ephemeral:
         conn_id: Airflow connection of type ``spark`` that names the cluster: a standalone master, YARN, Kubernetes.
         conf: Spark settings of the server, such as ``spark.driver.memory``, ``spark.executor.memory``,
             ``spark.cores.max``.
-        start_timeout: seconds from submission within which it has to answer; a full cluster lets it wait.
-        lifetime: seconds after which it ends by itself if it was not stopped; longer than any run.
+        start_timeout: seconds from submission within which it must answer, including the wait for a full cluster.
+        lifetime: seconds after which the server ends itself if nothing stopped it; set it longer than any run.
         folder: URI of a file system that Airflow and Spark share, if the exchange is on an object store.
-        trusted_network: its token may be sent over the network in plain text: Spark's Connect server has no TLS.
+        trusted_network: True allows its token to be sent over the network in plain text: Spark's Connect server has no
+            TLS.
 
     Raises:
-        InvalidValueError: a time is not above 0, or `conf` has a setting that the package sets itself.
+        InvalidValueError: a time is not above 0, or `conf` has a setting that the package sets.
     """
 
     conn_id: str = "spark_default"

@@ -1,4 +1,4 @@
-"""What a connection says of a Spark Connect server that somebody else runs: address, token, headers, user agent."""
+"""A Spark Connect server that others run, as its connection describes it: address, token, headers, user agent."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def find_server(cluster: ClusterManager, folder: JobFolder) -> RunServer | None:
 
 
 def start_server(cluster: ClusterManager, settings: Ephemeral, folder: JobFolder, secret: str) -> RunServer:
-    """Submit a new one. It is noted before and at once after that, so that whoever comes later can end it.
+    """Submit a new one. It is recorded before and right after, so that a later task can end it.
 
     Raises:
         ConnectAccessDeniedError: there is no secret to derive its token from.

@@ -57,7 +57,7 @@ class Edge:
 
 
 class AdaptiveSparkOperator(OrderedVertex):
-    """Declare one step of an `AdaptiveSparkJob`: a transform over its inputs, in as many subtasks as needed.
+    """Declare one step of an `AdaptiveSparkJob`: a transform of its inputs, run in as many subtasks as needed.
 
     It is a declaration, not an Airflow operator: the job renders it as a `decide` and a mapped `run` task when it
     closes. Further keywords (retries, pool, execution_timeout, ...) are Airflow's and go to the mapped task; `outlets`
@@ -65,24 +65,24 @@ class AdaptiveSparkOperator(OrderedVertex):
 
     Args:
         task_id: name of the vertex, unique in the job.
-        transform: function, DataFrames in by input name and one DataFrame out; with exactly one input it
-            may be left out, which passes the input on. The source of a vertex without inputs is its first parameter.
+        transform: function that takes DataFrames by input name and returns one DataFrame; without it, the only input is
+            passed on. The source of a vertex without inputs is the first parameter.
         sql: a query instead of a transform, with inputs in braces (``{source}`` is the vertex's own) and
             `transform_kwargs` as named parameters:
             ``"SELECT * FROM {orders} JOIN {customers} USING (customer_id) WHERE day = :day"``; templated. Or a file
             beside the DAG file or in its `template_searchpath`: ``"revenue.sql"``.
-        source: the files or the table that it reads.
-        inputs: other vertices, by input name; `plan` infers how their rows must be distributed. Or edges, which say
+        source: the files or the table to read.
+        inputs: other vertices, by input name, for which `plan` infers how to distribute their rows; or edges, which say
             how.
-        sink: where its output is published when all subtasks succeeded.
+        sink: where to publish its output when all subtasks have succeeded.
         transform_kwargs: JSON values for the transform's further parameters; templated.
         expect: what its rows must satisfy, by name: a condition in SQL (or `Expect`, with a tolerance), `Unique`,
-            `RowCountChange`. They are counted while the rows are written; a failure stops its sink and its readers.
+            `RowCountChange`. Spark counts while it writes; a failure stops the sink and the readers.
         options: settings that few vertices need, such as ``VertexOptions(parallelism=4)``.
 
     Raises:
         JobGraphError: outside of a job; or the transform's parameters do not match the inputs.
-        InvalidValueError: a setting is invalid, or none of the options.
+        InvalidValueError: a setting is invalid or unknown.
     """
 
     def __init__(  # noqa: PLR0913 - the arguments of a vertex
@@ -134,19 +134,19 @@ class AdaptiveSparkOperator(OrderedVertex):
         return Edge(self, Partitioning.BROADCAST, (), pipelined, durable)
 
     def rebalance(self, *, pipelined: bool = False, durable: bool | None = None) -> Edge:
-        """Rows are spread evenly, by no key. `pipelined` and `durable` as in `hash`."""
+        """Spread rows evenly, without a key. `pipelined` and `durable` as in `hash`."""
         return Edge(self, Partitioning.REBALANCE, (), pipelined, durable)
 
     def rescale(self, *, durable: bool | None = None) -> Edge:
-        """Files are distributed by bytes: each subtask reads whole files of neighboring subtasks, by no key.
+        """Distribute files by bytes: each subtask reads whole files of neighboring subtasks.
 
-        The cheap edge for a transform that works row by row: nothing is hashed or sorted. There are never more subtasks
-        with something to read than files; use `rebalance()` to spread few large ones. `durable` as in `hash`.
+        The cheap edge for a transform that works row by row: nothing is hashed or sorted. No more subtasks than files
+        get data; use `rebalance()` to spread a few large files. `durable` as in `hash`.
         """
         return Edge(self, Partitioning.RESCALE, durable=durable)
 
     def forward(self) -> Edge:
-        """Subtask i reads what subtask i wrote: both vertices run in one Spark plan."""
+        """Subtask i reads the output of subtask i: both vertices run in one Spark plan."""
         return Edge(self, Partitioning.FORWARD, (), pipelined=True)
 
     def column(self, name: str) -> VertexColumn:

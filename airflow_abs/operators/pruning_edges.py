@@ -50,5 +50,5 @@ def pruning_edges(vertex: str, source: Any, sink: Any) -> list[JobEdge]:
 
 
 def _prune_of(declared: Any) -> Mapping[str, VertexColumn]:
-    """A kind of table of somebody else's may not have it."""
+    """A kind of table of the user's may not have it."""
     return getattr(declared, "prune", {})

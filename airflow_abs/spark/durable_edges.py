@@ -77,7 +77,7 @@ def join_where_it_pays(
         options: the job's.
         open_path: for the files of sources.
         slots: Spark tasks that run at once; None counts as one.
-        unrepeatable: vertices that give other rows when they run again, besides those that declare it.
+        unrepeatable: vertices that give other rows when they rerun, in addition to those that declare it.
         history: of the job's earlier runs.
 
     Raises:
@@ -158,7 +158,7 @@ def order_rows(today: DaysGraph, results: Mapping[JobEdge, str]) -> dict[str, Ro
 
 
 def _most_bytes(graph: JobGraph, sizes: Mapping[str, int], history: JobHistory) -> DaysBytes:
-    """As predicted; of a region of which nothing is known, that it writes as much as it reads."""
+    """As predicted; a region without any record is assumed to write as much as it reads."""
     predicted = predict_job(graph, sizes, history)
     outputs = {vertex.name: predicted[graph.region_of(vertex.name).name].result_bytes for vertex in graph.vertices}
     return DaysBytes(outputs, sizes)

@@ -1,4 +1,4 @@
-"""What can go wrong with a Spark operation, as one small tree::
+"""Errors of Spark operations::
 
     SparkOperationError
     ├── UserCodeError                 a wrong column, a bad cast, an exception in a UDF: the same again, never restarted
@@ -17,8 +17,8 @@
     ├── TokenUnavailableError         the connection's source of tokens gives none: restarted
     └── VersionMismatchError          server and client differ: never restarted
 
-The server returns every error with the same gRPC status, so the type is decided from Spark's error class and the
-chain of causes (`classification.py`); reading them off the wire is `error_details.py`.
+The server returns every error with the same gRPC status, so Spark's error class and the chain of causes decide the type
+(`classification.py`); `error_details.py` reads them from the wire.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Cause:
 
 
 class SparkOperationError(Exception):
-    """A Spark operation failed. `str()` is the message; the user's own words come first in it.
+    """A Spark operation failed. `str()` is the message, which starts with the user's own error.
 
     `error_class` is Spark's ("UNRESOLVED_COLUMN.WITH_SUGGESTION"), or "" where Spark gives none.
     `causes` runs from the outermost error to the root.
@@ -123,41 +123,41 @@ class SubtaskOutOfMemoryError(SparkOperationError):
 
 
 class UnsplittableMemoryError(SubtaskOutOfMemoryError):
-    """Out of memory, and there is nothing left to cut."""
+    """Out of memory, and the range cannot be cut further."""
 
     restartable = False
 
 
 class SourceChangedError(SparkOperationError):
-    """A source's files are not what `plan` or `decide` listed any more."""
+    """A source's files have changed since `plan` or `decide` listed them."""
 
 
 class RecomputationError(SparkOperationError):
-    """Lost input cannot be recomputed by rerunning its producer: that gives other rows."""
+    """Rerunning its producer does not recompute lost input, because it gives other rows."""
 
 
 class ResourcesError(SparkOperationError):
-    """The cluster lacked something other than memory: disk, slots, result size."""
+    """The cluster lacked something other than memory: disk, slots, room for the result."""
 
     restartable = True
 
 
 class TransientSparkError(SparkOperationError):
-    """Nothing is wrong with the work itself."""
+    """A failure that another try may not have."""
 
     restartable = True
 
 
 class OperationTakenOverError(TransientSparkError):
-    """Another process attached to the same operation; this one must stop without a word."""
+    """Another process attached to the same operation; this one must stop silently."""
 
 
 class OperationTimeoutError(TransientSparkError):
-    """The operation took longer than it was given and was interrupted."""
+    """The operation exceeded its time limit and was interrupted."""
 
 
 class OperationCancelledError(SparkOperationError):
-    """Somebody interrupted the operation."""
+    """The operation was interrupted."""
 
 
 class ConnectServerUnreachableError(SparkOperationError):
@@ -167,17 +167,17 @@ class ConnectServerUnreachableError(SparkOperationError):
 
 
 class ConnectAccessDeniedError(SparkOperationError):
-    """The server does not let us in."""
+    """The server refuses access."""
 
 
 class TokenUnavailableError(SparkOperationError):
-    """There is no token to show to the server."""
+    """The connection's token source returned no token."""
 
     restartable = True
 
 
 class VersionMismatchError(SparkOperationError):
-    """Server and client do not fit together."""
+    """Server and client are incompatible."""
 
 
 _TYPES: dict[str, type[SparkOperationError]] = {

@@ -1,4 +1,4 @@
-"""What came to plans after Spark 4.0: an older server skips such a field without a word, and answers without it."""
+"""Fields that came to plans after Spark 4.0: an older server silently skips them."""
 
 from __future__ import annotations
 

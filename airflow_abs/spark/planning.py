@@ -89,7 +89,7 @@ def plan_job(
     Raises:
         ExchangeUnreachableError: Airflow or Spark cannot write there, or they do not see the same files.
         ResourcesError: Spark has no executor for the resource timeout.
-        CommitError: the folder of a sink is somebody else's, see `check_target`, `check_overwritten`.
+        CommitError: the folder of a sink has other owners' files, see `check_target`, `check_overwritten`.
         SourceNotFoundError: a source matches nothing (with `durability="always"`, `decide` finds out).
         JobGraphError, AnalysisException: a vertex does not compile, see `compile_vertices`, or is wrong in parts and as
             one subtask, see `prove_vertices`.

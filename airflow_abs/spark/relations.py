@@ -51,7 +51,7 @@ _MOST_DIGITS_OF_A_LONG = 18
 
 
 def result_write_options(schema: str, *, is_sorted: bool) -> dict[str, str]:
-    """How a result with this schema (JSON) is written, of which the rows are sorted by subpartition or not.
+    """How a result with this schema (JSON) is written, sorted by subpartition or not.
 
     Version 2 encodes the byte arrays of longer decimals as deltas, and Spark (4.2.0) cannot skip rows of those, which
     every read of a range of subpartitions does.

@@ -121,7 +121,7 @@ def _join_constants(relation: Relation, files: Sequence[SourceFile], names: Sequ
 
     Args:
         relation: reads `files`.
-        names: of the new columns, in the order of the texts, of which there may be one more.
+        names: of the new columns, in the order of the texts; there may be one more text.
     """
     proto = protos()
     rows = ", ".join(_row(file, len(names)) for file in files)

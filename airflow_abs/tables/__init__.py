@@ -1,6 +1,6 @@
 """Tables as sources and sinks: metadata through the formats' own Python libraries, rows through Spark.
 
-What a kind of table of somebody else's is made of is public; the names are loaded on first use.
+The parts of a kind of table of your own are public; the names are loaded on first use.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ class TableAccess:
     """Airflow's connections, the paths that they open, and the catalog of the job's Spark.
 
     Args:
-        connection: gives what the Airflow connection of an id holds, as plain properties.
+        connection: returns the properties of the Airflow connection with this id, as plain strings.
         open_path: opens a path that may name an Airflow connection.
-        open_catalog: opens a session on the job's Spark, which ends with the block. Tasks that have no Spark, as
-            `decide`, raise a `TableError`.
+        open_catalog: opens a session on the job's Spark, which ends with the block. In tasks without Spark, such as
+            `decide`, it raises a `TableError`.
     """
 
     connection: Callable[[str], Mapping[str, str]]

@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 class Table:
     """A table of Parquet files in the catalog of the job's Spark, such as a Hive metastore; it must exist.
 
-    As a source: `plan` asks the catalog for the partitions and lists their files, and all subtasks, retries and
-    recomputations of the run read those. Such tables keep no versions: if a file was replaced or deleted since, the
-    subtask that reads it fails and names it.
+    As a source: `plan` lists the files of the catalog's partitions, and all subtasks, retries and recomputations of the
+    run read those. Such tables keep no versions: if a file was replaced or deleted since, the subtask that reads it
+    fails and names it.
 
-    As a sink: `commit` copies what the run wrote into a folder of its own and has the catalog send readers there
-    (overwriting), or puts it into the folders that are there (appending), once.
+    As a sink: `commit` copies the run's files into a folder of its own and points the catalog to it (overwriting), or
+    moves them into the existing folders (appending), exactly once.
 
     Only Spark accesses the catalog. For a source Airflow's workers need nothing; for a sink they must reach the
     table's folder.
 
     Args:
-        name: ``database.table``, as Spark takes it; templated.
+        name: ``database.table``, in Spark's syntax; templated.
         where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
-            columns with literals, in the grammar of `IcebergTable` (extra ``iceberg``). Partitions that cannot hold
-            such rows are not listed; templated; for sources.
+            columns with literals, in the grammar of `IcebergTable` (extra ``iceberg``). Partitions without such rows
+            are not listed; templated; for sources.
         prune: source columns and the vertex columns whose values they must have, such as ``{"sold_date":
             dates.column("d")}``. Rows without such a value are not read, nor are partitions without such rows; for
             sources.
         mode: append, overwrite (the table then has only this run's rows) or overwrite_partitions (only those
             partitions that the run writes); for sinks.
-        storage: the Airflow connection of the storage that the table is on, such as ``my_aws`` of a table on S3; none
-            for a shared file system; for sinks.
+        storage: the Airflow connection for the table's storage, such as ``my_aws`` for a table on S3; not needed on a
+            shared file system; for sinks.
         sort_by: columns by which the rows of each file are sorted; for sinks.
         files: maximum number of files from each subtask (in each partition); for sinks. Left out, one for each
             Spark task.
 
     Raises:
-        ValueError: it is no name of a table; an unknown mode, invalid column names, less than one file.
+        ValueError: an invalid table name, an unknown mode, invalid column names, less than one file.
     """
 
     name: str

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 class DeltaTable:
     """A Delta table, which must exist.
 
-    As a source: `plan` fixes the version, and all subtasks of the run read that one. Tables whose rows are deleted by
-    deletion vectors are refused: purge them first. As a sink: a run's output becomes one version, exactly once.
+    As a source: `plan` fixes the version for all subtasks of the run. Tables with deletion vectors are refused: purge
+    them first. As a sink: a run's output becomes one version, exactly once.
 
     The extra ``delta`` (deltalake) must be installed on Airflow's side; Spark needs nothing.
 
     Args:
-        path: the folder that ``_delta_log`` is in: a local path, or a URI, which may name an Airflow connection, as in
-            ``s3://my_aws@lake/orders``; templated.
-        version: the number of the one to read; templated; by default the newest when `plan` runs; for sources.
+        path: the folder that contains ``_delta_log``: a local path, or a URI, which may name an Airflow connection, as
+            in ``s3://my_aws@lake/orders``; templated.
+        version: number of the version to read; templated; by default the newest when `plan` runs; for sources.
         where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
             columns with literals, in the grammar of `IcebergTable`. Files that cannot hold such rows are not read;
             templated; for sources.

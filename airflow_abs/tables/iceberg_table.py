@@ -29,8 +29,8 @@ _LEAST_PARTS = 3
 class IcebergTable:
     """A table of an Iceberg catalog, which must exist.
 
-    As a source: `plan` fixes the snapshot, and all subtasks of the run read that one. Tables whose rows are deleted by
-    delete files are refused: compact them first. As a sink: a run's output becomes one snapshot, exactly once.
+    As a source: `plan` fixes the snapshot for all subtasks of the run. Tables with delete files are refused: compact
+    them first. As a sink: a run's output becomes one snapshot, exactly once.
 
     The extra ``iceberg`` (pyiceberg) must be installed on Airflow's side; Spark needs nothing.
 
@@ -38,7 +38,7 @@ class IcebergTable:
         table: ``catalog.namespace.table``; templated.
         conn_id: the Airflow connection that says where the catalog is; by default the name of the catalog. Its extra
             holds pyiceberg's properties, such as ``{"type": "rest", "uri": "https://..."}``.
-        snapshot: the id of the one to read; templated; by default the current one when `plan` runs; for sources.
+        snapshot: id of the snapshot to read; templated; by default the current one when `plan` runs; for sources.
         where: only rows for which this holds, such as ``"day >= '2026-01-01' AND region = 'north'"``: comparisons of
             columns with literals, in pyiceberg's grammar (``"my column"`` is a column, ``LIKE`` takes a prefix such as
             ``'no%'``). Files that cannot hold such rows are not read; templated; for sources.
@@ -51,8 +51,7 @@ class IcebergTable:
             Spark task.
 
     Raises:
-        ValueError: the name has no catalog or no namespace; an unknown mode, columns that are no names, less than one
-            file.
+        ValueError: a name without catalog or namespace, an unknown mode, invalid column names, less than one file.
     """
 
     table: str

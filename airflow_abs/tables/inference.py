@@ -1,6 +1,6 @@
 """How much a run's tables hold, asked in `decide` (Flink's dynamic source inference, FLIP-379): the fan-out follows.
 
-Each table is asked on a thread of its own, all at once, whoever decides: a worker, or a thread of the triggerer. What
+Each table is asked on a thread of its own, all at once, in a worker or in the triggerer. What
 does not answer in time is left behind; its thread is a daemon's, which no process waits for.
 """
 

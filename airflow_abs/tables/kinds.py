@@ -1,7 +1,7 @@
 """The kinds of table that a DAG may declare: ours by a word, all others by the path of their class.
 
 A declaration becomes JSON, since Airflow renders its templates, and what `plan` found of it becomes a record that
-`commit` reads on another worker. Both name the kind. A class of somebody else's needs no registration: that the DAG
+`commit` reads on another worker. Both name the kind. A class of your own needs no registration: that the DAG
 file imports it and puts it in a job is the registration, and no other class is ever loaded (`check_declared`).
 """
 
@@ -75,7 +75,8 @@ def class_of(kind: str) -> Any:
 
 
 def check_declared(table: str, kind: str, declared: Collection[str]) -> None:
-    """What a record names is loaded only if the DAG names it, too: whoever can write to the exchange runs no code here.
+    """A class that a record names is loaded only if the DAG names it, too: writing to the exchange must not run code
+    here.
 
     Raises:
         TableError: the DAG declares no table of the kind.

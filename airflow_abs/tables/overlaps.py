@@ -3,7 +3,7 @@
 Refused are, in one job: a sink in the folder of a source, or one that replaces a folder in which there is a source; a
 table that is read as it is now and published to (a run that is repeated would read what it published itself); sinks
 that are one place or lie one inside the other; a sink that holds the exchange or lies in it. Of two jobs of a DAG:
-sinks of which one replaces the other's.
+sinks that would replace each other's files.
 What stays possible: to publish some partitions and read others, or a version that the author names.
 """
 

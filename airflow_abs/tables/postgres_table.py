@@ -28,23 +28,23 @@ class PostgresTable:
     """A table of a PostgreSQL database (13 or newer), which must exist.
 
     As a source: `plan` copies the rows of one snapshot into the exchange, over as many as four connections, and all
-    subtasks, retries and recomputations of the run read that copy. As a sink: all that a run wrote is published by
-    `commit` in one transaction, together with the run's name in the table ``airflow_abs_runs`` of the same schema, so
+    subtasks, retries and recomputations of the run read that copy. As a sink: `commit` publishes the rows of a run in
+    one transaction, together with the run's name in the table ``airflow_abs_runs`` of the same schema, and so exactly
     once.
 
     Only Airflow's workers connect to the database, with the extra ``postgres`` (psycopg2). Spark needs no driver, and
-    neither it nor any file of the exchange learns the password.
+    neither Spark nor the exchange gets the password.
 
     Args:
         conn_id: an Airflow connection of the type ``postgres``; its schema is the database.
-        table: ``schema.table``, as PostgreSQL takes it: names with capitals stand in double quotes; templated.
+        table: ``schema.table``, in PostgreSQL's syntax: names with capitals in double quotes; templated.
         query: a SELECT whose rows are read instead; templated; for sources.
-        where: only rows for which this holds, in PostgreSQL's own SQL, evaluated there; with ``mode="overwrite"`` of a
-            sink the rows that are replaced, and every row of the run must meet it; templated.
-        columns: of the table; by default all. Other columns get their defaults in a sink.
-        as_text: columns of any type that are read as PostgreSQL's text of them, such as arrays; for sources.
-        mode: append, or overwrite (the table then has only this run's rows, and those that `where` is not
-            true for); for sinks.
+        where: only rows for which this holds, in PostgreSQL's own SQL; for a sink with ``mode="overwrite"``, the rows
+            to replace, and every row of the run must match; templated.
+        columns: the columns to use; by default all. In a sink, other columns get their defaults.
+        as_text: columns to read as text, whatever their type, such as arrays; for sources.
+        mode: append, or overwrite (the table then has only this run's rows, and those that `where` does not match); for
+            sinks.
 
     Raises:
         ValueError: neither a table nor a query, or both; an unknown mode, invalid column names.
@@ -80,7 +80,7 @@ class PostgresTable:
 
         Args:
             access: to the connection, which holds libpq's properties.
-            folder: in the exchange, which nobody else writes to.
+            folder: in the exchange, for this table alone.
 
         Raises:
             TableError: see `airflow_abs.tables.postgres.landing.land`; or psycopg2 is not installed.

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """What one run has for a table.
+    """What one run publishes to a table.
 
     Args:
-        publisher: whose they are, the same in every try of a plan.
-        digest: tells two publications of one run apart: other files, another mode. 64 hexadecimal digits.
-        files: those with rows, in the exchange, of all subtasks; each is Parquet with the columns of the target's
-            schema but those of `partition_by`, whose values stand in the folders of its name.
+        publisher: identifies the run, the same in every try of a plan.
+        digest: differs between publications of one run with other files or another mode. 64 hexadecimal digits.
+        files: all non-empty files of all subtasks, in the exchange; each is Parquet with the columns of the target's
+            schema, except those of `partition_by`, whose values are in the folder names.
     """
 
     publisher: Publisher
@@ -41,9 +41,9 @@ class Published:
 
     Args:
         changed: False if the run's rows were there already.
-        replaced: identities of other runs whose rows are gone with this publication.
-        details: JSON values in the words of the kind, such as ``{"snapshot": 7041}``; they go to what `commit` returns
-            and to the asset's event.
+        replaced: identities of other runs whose rows this publication removed.
+        details: JSON values of the kind's own, such as ``{"snapshot": 7041}``, for the result of `commit` and the asset
+            event.
     """
 
     changed: bool
@@ -76,7 +76,7 @@ class TableSink(Protocol):
 
     @property
     def asset_uri(self) -> str | None:
-        """The URI of the asset that its publication updates; None if unknown before the run."""
+        """The URI of the asset that a publication updates; None if unknown before the run."""
 
     @staticmethod
     def publish(
@@ -85,21 +85,21 @@ class TableSink(Protocol):
         access: TableAccess,
         on_step: Callable[[str], None],
     ) -> Published:
-        """Make the run's rows those of the table, all at once; in `commit`, on whatever worker.
+        """Publish the run's rows to the table, all at once; called by `commit`, on any worker.
 
-        It may be killed anywhere and is then called again, it may be repeated days later, and others may publish to the
-        table meanwhile: the run's rows are in the table once. A run that comes again with another digest was cleared:
-        what it has now takes the place of what it published before, unless a later plan of it did so already.
+        It may be killed anywhere and called again, also days later, while others publish to the table: the run's rows
+        are in the table exactly once. A run with another digest was cleared: its rows replace those that it published
+        before, unless a later plan of it has already done so.
 
         Args:
-            target: as `target` gave it, back from JSON, with its kind.
-            run: its files, which are to be left where they are; there may be none.
+            target: what `target` returned, read back from JSON, with its kind.
+            run: the run's files, if any; do not move them.
             access: as in `target`.
-            on_step: to be told each step that is done; what it raises must end the publication there, as a kill would.
+            on_step: called after each step; if it raises, the publication must stop there, as if killed.
 
         Raises:
             SupersededError: a later plan of the run has published, see `Publisher.check_order`.
-            CommitConflictError: others published what this would overwrite unseen; it is not tried again by itself.
-            TargetBusyError: others keep it from publishing for now; it is tried again.
+            CommitConflictError: others published rows that this would overwrite unseen; not retried.
+            TargetBusyError: others prevent the publication for now; retried.
             ExchangeError: a staged file is gone or damaged, or (`TableError`) why the table cannot take the rows.
         """

@@ -24,9 +24,8 @@ class Pin:
 
     Args:
         schema: Spark's JSON of the columns that the transform sees.
-        pinned: what is recorded of it.
-        files: the files that are read, in the order in which they are numbered as splits; 0 bytes each
-            if their sizes are unknown.
+        pinned: the record of this version.
+        files: the files to read, in the order of their split numbers; 0 bytes each if their sizes are unknown.
         spans: by column that the source is pruned by, its least and greatest value in each of the files, as
             `comparable` makes them; None where they are not known, empty where it is NULL in all rows.
         partitioned_by: the columns by which its files are partitioned, directly or through a transform of their values.
@@ -56,18 +55,18 @@ def spans_by_column(
 
 @dataclass(frozen=True, slots=True)
 class InferenceContext:
-    """What is known when a source is asked how much there is to read, and into how many subtasks it should be.
+    """What a source knows when it says how much to read, and in how many subtasks.
 
     Args:
-        pinned, files: what `plan` has fixed; the answer is some or all of the files.
+        pinned, files: what `plan` fixed; the answer is some or all of the files.
         access: as in `TableSource.pin`.
-        upper_bound: most subtasks that it should ask for: `default_source_parallelism`, else the job's maximum, but no
-            more than the vertex's own.
-        target_bytes: what one of them should read.
-        slots: how many of them run at once; None if unknown.
+        upper_bound: the most subtasks to ask for: `default_source_parallelism`, else the job's maximum, but not more
+            than the vertex's own.
+        target_bytes: bytes that one subtask should read.
+        slots: how many subtasks run at once; None if unknown.
         data_interval: of the run, in ISO form; None if it has none.
-        values: by column what it must be for a row to be needed today, as ranges from least to most (NULL is in none);
-            columns that are not named may be anything.
+        values: the values that a row must have to be needed today, by column, as ranges from least to most (NULL is in
+            none); other columns are not restricted.
     """
 
     pinned: PinnedTable
@@ -85,9 +84,8 @@ class Inferred:
     """What a source holds for a run.
 
     Args:
-        files: those that are read, among the ones that `plan` fixed, with their sizes; 0 bytes each if unknown.
-        reason: what was left out and why, such as ``412 of 1,823 files left by dates.d``; it becomes a part of the
-            decision's.
+        files: the files to read, of those that `plan` fixed, with their sizes; 0 bytes each if unknown.
+        reason: what was left out and why, such as ``412 of 1,823 files left by dates.d``, for the decision's reason.
     """
 
     files: Sequence[SourceFile]
@@ -104,7 +102,7 @@ class TableSource(Protocol):
         """The declaration with its templates, and its `kind`."""
 
     def pin(self, access: TableAccess) -> Pin:
-        """Ask the table what it holds, once, in `plan`. May call outside systems and take seconds.
+        """Fix what this run reads, once, in `plan`. May call outside systems and take seconds.
 
         Args:
             access: what the task lets it reach: Airflow's connections, paths, the catalog of the job's Spark.
@@ -116,35 +114,34 @@ class TableSource(Protocol):
 
 @runtime_checkable
 class InfersFiles(Protocol):
-    """A table that knows better in `decide` than in `plan` how much there is to read, when all is known that the run
-    finds out before. It is asked on a thread of its own, may call outside systems, and has `inference_timeout` seconds;
-    without an answer, also if it raises, what `plan` fixed is read, and is as large as `plan` said, as on earlier days,
-    or it is unknown."""
+    """A table that knows better in `decide` than in `plan` how much there is to read. It is asked on a thread of its
+    own, may call outside systems, and has `inference_timeout` seconds. If it does not answer, or raises, the run reads
+    what `plan` fixed, with the size from `plan` or from earlier days, if known."""
 
     async def infer(self, context: InferenceContext) -> Inferred:
-        """What there is to read: so many subtasks its bytes need."""
+        """What to read; its bytes decide the number of subtasks."""
 
 
 @runtime_checkable
 class InfersParallelism(Protocol):
-    """A table that knows better than its bytes into how many subtasks it should be read (Flink's
-    `DynamicParallelismInference`). It is asked like `InfersFiles`, and after it."""
+    """A table that decides itself how many subtasks read it (Flink's `DynamicParallelismInference`). It is asked like
+    `InfersFiles`, and after it."""
 
     async def infer_parallelism(self, context: InferenceContext) -> int:
         """The number of subtasks; 0 or less leaves it to the bytes.
 
-        It may exceed `context.upper_bound`, but not the vertex's maximum or the number of files. A `parallelism` that
-        the author has set is kept, and nobody asks; beside other inputs the number is a minimum.
+        It may exceed `context.upper_bound`, but not the vertex's maximum or the number of files. It is not called if
+        the author has set `parallelism`; beside other inputs the number is a minimum.
 
         Args:
-            context: its files are those that are left.
+            context: with the files that are left.
         """
 
 
 @runtime_checkable
 class LandedSource(Protocol):
-    """A table that does not keep the version that a run reads: `plan` copies its rows into the exchange, and the copy
-    is what every subtask, retry and recomputation reads. As little I/O before `land` as before `TableSource.pin`."""
+    """A table that keeps no versions: `plan` copies its rows into the exchange, and every subtask, retry and
+    recomputation reads the copy. It must not do any I/O before `land`."""
 
     def to_json(self) -> dict[str, Any]:
         """As `TableSource.to_json`."""
@@ -154,7 +151,7 @@ class LandedSource(Protocol):
 
         Args:
             access: as in `TableSource.pin`.
-            folder: of the run, in the exchange; it is not there yet, and goes with the run.
+            folder: a folder of the run in the exchange; it does not exist yet, and is deleted with the run.
 
         Raises:
             TableError: what is wrong, and what to do.

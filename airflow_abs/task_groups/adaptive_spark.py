@@ -28,20 +28,20 @@ class AdaptiveSparkJob(TaskGroup):
         group_id: id of the task group, and the job's name.
         conn_id: Airflow connection of type ``spark_connect``; without a host it means an embedded server.
         spark: `Ephemeral(...)` starts a Spark Connect server for each run, as an application of a cluster, and ends it
-            with the run; of the connection `conn_id` only user and password are used then.
+            with the run; it uses only user and password of the connection `conn_id`.
         exchange: templated URI of shared storage for the data between regions.
-        target_bytes: bytes that one subtask should read, such as ``"256MB"``; left out, 128 MB, or more where that
-            saves waves of subtasks.
-        max_parallelism: maximum number of subtasks of every vertex without a bound of its own.
+        target_bytes: bytes that one subtask should read, such as ``"256MB"``; default: 128 MB, or more where that saves
+            waves of subtasks.
+        max_parallelism: maximum number of subtasks of a vertex that does not set its own.
         durability: ``auto`` writes an edge on days when that pays and otherwise keeps it inside Spark;
             ``always`` writes every edge except inside chains (see the setting `chaining`).
-        restart_strategy: when a failed subtask is restarted, such as `FixedDelayRestart(3, 10.0)` of
+        restart_strategy: when a failed subtask restarts, such as `FixedDelayRestart(3, 10.0)` of
             `airflow_abs.restart_strategy`; by default after growing delays. `retries` of a vertex caps it.
         options: settings that few jobs need, such as ``JobOptions(slots=16)``.
         group: further arguments of `TaskGroup`, such as `default_args`.
 
     Raises:
-        JobGraphError: when it closes; names the vertex, what was found and what to do.
+        JobGraphError: when the block closes; names the vertex, what was found and what to do.
         InvalidValueError: a setting is invalid.
     """
 

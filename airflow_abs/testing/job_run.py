@@ -90,7 +90,7 @@ class JobRun:
         return replace(self, folder=folder, plan=plan, **own)  # type: ignore[arg-type]
 
     def with_spread(self, run_id: str, number: int) -> Self | None:
-        """Another run of the same plan with the regions of which so many inputs may be spread: of each but this one, by
+        """Another run of the same plan, for regions with this many inputs that may be spread: of each but this one, by
         its number, hot subpartitions stay whole. None if there is no such region. What already ran need not run again.
         """
         regions = tuple(

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VertexRun:
-    """What a vertex wrote, over all its subtasks, how many subtasks it was given and why, and what came of its
-    expectations, by name."""
+    """The rows of a vertex over all its subtasks, the decision with its reason, and the results of its expectations by
+    name."""
 
     rows: pa.Table
     decision: RegionDecision
@@ -64,29 +64,27 @@ def run_locally(
     context: Mapping[str, Any] | None = None,
     check_sinks: bool = False,
 ) -> LocalRun:
-    """Plan, decide, run and commit a job as Airflow would, and hand back the rows of every vertex.
+    """Plan, decide, run and commit a job as Airflow would, and return the rows of every vertex.
 
-    Nothing of it outlives the call but the embedded server, which later calls find warm: the exchange is a temporary
-    folder, and so are the sinks.
+    The exchange and the sinks are temporary folders. Only the embedded server stays up after the call, for later ones.
 
     Args:
-        job: as it was declared in a DAG, or its `plan` task.
-        parallelism: subtasks of every vertex that can be spread; None to have them decided from bytes, which with small
-            tables is one.
-        inputs: rows in the place of a vertex's source, as a table or as dicts; with `Files(schema=...)` they get its
-            types. Sources that are not named here are read.
+        job: the job as declared in a DAG, or its `plan` task.
+        parallelism: subtasks of every vertex that can be distributed; None decides from bytes, which means one for
+            small tables.
+        inputs: rows to use instead of a vertex's source, as a table or as dicts; with `Files(schema=...)` they get its
+            types. Other sources are read.
         endpoint: a Spark Connect server on this host; by default the embedded one.
-        logical_date: for templates, such as ``"2026-01-03"``; dates and the data interval are those of
-            `airflow dags test` with it.
-        context: further variables of templates.
-        check_sinks: whether to compare the columns of tables that are sinks with the real tables, as `plan` does. Their
-            connections must then be known here, such as by ``AIRFLOW_CONN_LAKE``. Nothing is published to them.
+        logical_date: for templates, such as ``"2026-01-03"``; dates and data interval are as in `airflow dags test`.
+        context: further variables for templates.
+        check_sinks: True to compare the columns of sinks with the real tables, as `plan` does. This needs their
+            connections, such as ``AIRFLOW_CONN_LAKE``, and publishes nothing.
 
     Raises:
         JobGraphError: the job cannot be planned, `inputs` does not fit it, or a sink has other columns.
         TableError: a table cannot be reached.
         ExpectationError: rows fail an expectation of a vertex.
-        SparkOperationError, ExchangeError: as of a subtask or a commit.
+        SparkOperationError, ExchangeError: as in a subtask or a commit.
     """
     return _run_each(job, [parallelism], inputs, endpoint, logical_date, context, check_sinks)[0]
 
@@ -101,9 +99,9 @@ def assert_same_at_any_parallelism(
     context: Mapping[str, Any] | None = None,
     check_sinks: bool = False,
 ) -> None:
-    """Run a job at several numbers of subtasks and compare the rows of every vertex, in any order, with the first's.
+    """Run a job with different numbers of subtasks, and compare the rows of every vertex, in any order.
 
-    Arguments and errors are those of `run_locally`; the job is planned once.
+    Arguments and errors as in `run_locally`; the job is planned once.
 
     Raises:
         AssertionError: names the vertex, the two numbers and some of the rows that differ.

@@ -111,7 +111,7 @@ def check_rows(found: pa.Table, expected: pa.Table, when: str) -> None:
 
 
 def check(holds: bool, otherwise: str) -> None:
-    """`assert` with a message, whoever runs the test.
+    """`assert` with a message, in any test runner.
 
     Raises:
         AssertionError: it does not hold.

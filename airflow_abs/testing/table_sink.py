@@ -39,7 +39,7 @@ class Killed(BaseException):
 class TableSinkContract(TableContract):
     """Tests of a kind of table as the sink of a vertex: inherit from it in a class that pytest collects.
 
-    Most of them publish files that look like Spark's; the last one is a job on Spark.
+    Most of them publish files that look like Spark's; the last one runs a job on Spark.
     """
 
     modes: Sequence[str] = ("append", "overwrite", "overwrite_partitions")

@@ -27,9 +27,8 @@ _SECONDS = 60.0
 
 
 class TableSourceContract(TableContract):
-    """Tests of a kind of table as the source of a vertex: inherit from it in a class that pytest collects.
-
-    A few of them run Spark: together half a minute on a server that is up.
+    """Tests of a kind of table as the source of a vertex: inherit from it in a class that pytest collects. A few of
+    them run Spark, for half a minute in total.
     """
 
     conditions: Mapping[str, str] = {

@@ -27,7 +27,7 @@ _POLL_SECONDS = 1.0
 
 
 def show_stream(checkpoint: str, *, as_json: bool, everything: bool) -> int:
-    """Print what is known of the stream with that checkpoint; 0 if somebody supervises it, else 1.
+    """Print the status of the stream with that checkpoint; 0 if it has a supervisor, else 1.
 
     Raises:
         ValueError: no stream ever ran on it.

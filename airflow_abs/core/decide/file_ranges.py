@@ -1,4 +1,4 @@
-"""Dealing out the files of rescale inputs: which subtask reads which files of which producers.
+"""Distributing the files of rescale inputs: which subtask reads which files from which producers.
 
 The files of one input are numbered through: those of producer subtask 0 first, in the order in which it wrote them,
 then those of subtask 1. A subtask reads one consecutive range of them, so it meets few producers, and next to each
@@ -22,7 +22,7 @@ def deal_out_files(files: Mapping[str, Sequence[int]], loads: Sequence[int]) -> 
         loads: bytes that each subtask reads already; its length is the number of subtasks.
 
     Returns:
-        For each subtask its range of each input, without the inputs of which it reads nothing. All files are covered
+        For each subtask its range of each input, without inputs that it does not read. All files are covered
         once, in order. If an input has fewer files with rows than there are subtasks, those that read least so far get
         one each; equal loads go to the lowest subtask.
     """

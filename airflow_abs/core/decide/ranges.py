@@ -116,7 +116,7 @@ class BytePacker:
 
 
 def count_ranges_within(bytes_by_subpartition: Sequence[int], target_bytes: int) -> int:
-    """Fewest consecutive ranges of which none exceeds `target_bytes`, unless one subpartition alone does.
+    """Fewest consecutive ranges, none above `target_bytes` unless a single subpartition is.
 
     Subpartitions without bytes cost nothing and need no range: all empty gives 0.
     """

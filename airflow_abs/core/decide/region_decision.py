@@ -27,7 +27,7 @@ _DESCRIBED_SUBTASKS = 12
 
 @dataclass(frozen=True, slots=True)
 class SubtaskAssignment:
-    """What one subtask reads besides the broadcast inputs.
+    """What one subtask reads, without the broadcast inputs.
 
     `subpartitions` holds for all partitioned inputs alike, None if there are none. `splits` are indices by source name.
     `files` are ranges by the name of a rescale input, of which the files are numbered through, producer by producer;

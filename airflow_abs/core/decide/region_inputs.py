@@ -19,7 +19,7 @@ from airflow_abs.core.wording import format_bytes, format_count
 
 Strategy = Literal["balanced", "power_of_two"]
 SizeFrom = Literal["source", "history", "default"]
-"""Who says how large a source is: itself, the job's earlier days, or nobody."""
+"""Where the size of a source comes from: itself, the job's earlier days, or a default."""
 
 MOST_BYTES = 2**30
 """Of a subtask that is made larger to save waves: losing it costs one slot less than a minute (docs/evidence)."""
@@ -253,7 +253,7 @@ class RegionInputs:
 
     @property
     def partitioned(self) -> tuple[BlockingInput, ...]:
-        """Inputs of which each subtask reads its own range of subpartitions."""
+        """Inputs that each subtask reads by its own range of subpartitions."""
         return tuple(entry for entry in self.blocking if not entry.is_broadcast and not entry.is_rescale)
 
     @property
@@ -263,7 +263,7 @@ class RegionInputs:
 
     @property
     def is_divided(self) -> bool:
-        """Whether each subtask reads its own part of some input, besides sources."""
+        """Whether each subtask reads its own part of some input other than sources."""
         return any(not entry.is_broadcast for entry in self.blocking)
 
     @property

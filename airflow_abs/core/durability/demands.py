@@ -18,7 +18,7 @@ _LONGER_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DeclaredDemands:
-    """What the author said of vertices, by name, besides their edges.
+    """What the author declared for vertices, by name, without their edges.
 
     Args:
         nondeterministic: other rows come when they run again on the same input.

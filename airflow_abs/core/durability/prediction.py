@@ -132,7 +132,7 @@ NO_HISTORY = JobHistory()
 
 @dataclass(frozen=True, slots=True)
 class PredictionDefaults:
-    """Of a region of which nothing is known; docs/how-it-decides.md says where the numbers come from.
+    """For a region without any record; docs/how-it-decides.md says where the numbers come from.
 
     Args:
         fixed_seconds: of an operation, however little it reads.

@@ -1,6 +1,6 @@
 """Regions that are written all the same, and need no tasks of their own: on a small day each would be one subtask.
 
-A task of Airflow costs a second or two, however little it does (docs/evidence). So regions of which each is
+An Airflow task costs a second or two, however little it does (docs/evidence). So regions each of which is
 predicted to read no more than one subtask should run in the task of the last of them, one after the other. Every edge
 between them is a file, and a try that failed is taken up behind the last file that it has written.
 """

@@ -17,7 +17,7 @@ OnFailure = Literal["fail", "warn"]
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """A condition that every row meets. A row for which it is NULL does not.
+    """A condition that every row must meet. A row for which it is NULL does not meet it.
 
     Args:
         condition: SQL over the vertex's columns, such as ``"amount > 0"``; templated.
@@ -67,11 +67,11 @@ class Unique:
 
 @dataclass(frozen=True, slots=True)
 class RowCountChange:
-    """The number of rows is about that of the run of the job that was published last before.
+    """The number of rows is about the same as in the last published run of the job.
 
     Args:
-        tolerance: how much more or less, as a share of the earlier number: 0.5 takes 50 to 150 rows after 100, and 2
-            up to 300. The first run passes, and so does one after a run without rows.
+        tolerance: how much more or less, as a share of the earlier number: 0.5 accepts 50 to 150 rows after 100, and 2
+            up to 300. The first run passes, and so does a run after one without rows.
         on_failure: see `Expect`.
 
     Raises:

@@ -72,7 +72,7 @@ class Taking:
         changed: files that are other ones than when they were taken, each with the run that took it.
         missing: files that the run has published the rows of, and that are not there any more.
         given_up: runs that were over without having published; their files were free again.
-        unsure: runs that were over while they published: whoever clears them finds out, and nobody else may.
+        unsure: runs that ended while they published: only clearing them finds out whether they did.
     """
 
     position: Position
@@ -131,7 +131,7 @@ def _is_other(file: FoundFile, owner: tuple[str, FoundFile] | None) -> bool:
 
 
 def begin_publishing(position: Position, run: str, digest: str) -> Position | None:
-    """From here on nobody else gets the run's files; None if it has not these files (any more)."""
+    """From here on no other run gets the run's files; None if it does not have them (any more)."""
     own = position.of(run)
     if own is None or own.digest != digest:
         return None

@@ -47,7 +47,7 @@ class ValueRanges:
         return ValueRanges(ranges, len(ordered))
 
     def may_hold(self, spans: Iterable[Span | None]) -> list[bool]:
-        """For each file whether it may hold one of the values; None is a file of which nothing is known."""
+        """For each file whether it may hold one of the values; None stands for an unknown file."""
         lows: list[Any] = [each[0] for each in self.ranges]
         highs: list[Any] = [each[1] for each in self.ranges]
 

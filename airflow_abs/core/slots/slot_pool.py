@@ -120,7 +120,7 @@ class SlotPool:
 
     @property
     def is_empty(self) -> bool:
-        """Nobody holds a slot or waits for one."""
+        """No slot is held or waited for."""
         return not self._run_of
 
     @property

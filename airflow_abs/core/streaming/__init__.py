@@ -6,6 +6,6 @@ slots_wanted    how many slots a stream wants, and whether the available ones ar
 rescale         whether a change of parallelism is worth a restart, and which settings follow the slots
 phases          when to rescale: cooldown, stabilization, trigger (FLIP-461, FLIP-472)
 timers          timers as values, for both
-failures        whether a failed query is started again: by strategy, and not for ever on the same offsets
+failures        whether a failed query restarts: by strategy, and not forever on the same offsets
 supervision     all of it for one streaming query of Spark's
 """

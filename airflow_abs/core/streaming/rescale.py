@@ -52,23 +52,23 @@ def _changes(current: Mapping[str, int], possible: Mapping[str, int]) -> list[in
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """Which numbers of a stream follow the slots of its cluster, and when it is restarted for that.
+    """Which numbers of a stream follow the slots of its cluster, and when it restarts for that.
 
     Args:
-        partitions_per_slot: `spark.sql.shuffle.partitions` for each slot. Of a stateful query they are fixed by its
-            checkpoint: they count for its first start, unless `repartition_state` says where they are changed.
-        files_per_slot: Spark's `maxFilesPerTrigger` of the source for each slot; None leaves what the source says.
+        partitions_per_slot: `spark.sql.shuffle.partitions` for each slot. The checkpoint of a stateful query fixes them
+            at its first start, unless `repartition_state` is set.
+        files_per_slot: Spark's `maxFilesPerTrigger` of the source for each slot; None keeps the source's own.
         records_per_slot: the same for Kafka, whose option is `maxOffsetsPerTrigger`. Its `minPartitions` are the
             shuffle's partitions, so that no slot is idle because a topic has fewer.
-        min_increase: fewer slots more than it runs with are not worth a restart, unless there are all that are wanted.
+        min_increase: restart only for at least this many more slots, or when all wanted slots are there.
         cooldown: seconds after each start without a rescale.
-        stabilization: seconds for which other slots, though not all that are wanted, must have been there.
-        max_delay: seconds to wait for the end of a batch; after that the current one is repeated.
+        stabilization: seconds that a changed number of slots, below the wanted one, must last.
+        max_delay: seconds to wait for the end of a batch; after that the batch is interrupted and repeated.
         repartition_state: master URL, such as ``local[2]``, of a small Spark application that repartitions the state
             between stop and start. The process that supervises the stream runs it. "": the state keeps its partitions.
 
     Raises:
-        InvalidValueError: a number is below its least, or `repartition_state` is no text.
+        InvalidValueError: a number is below its minimum, or `repartition_state` is not a string.
     """
 
     partitions_per_slot: int = 1

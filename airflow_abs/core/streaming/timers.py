@@ -1,4 +1,4 @@
-"""Timers as values. A state machine asks for one; whoever has a clock hands it back when it is due.
+"""Timers as values. A state machine asks for one; the owner of the clock hands it back when it is due.
 
 A timer carries the version of the state that asked for it. When that state has been left, the timer does nothing.
 """

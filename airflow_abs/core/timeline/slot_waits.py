@@ -1,4 +1,4 @@
-"""When all slots were taken, so that whoever could have run had to wait."""
+"""When all slots were taken, so that ready subtasks had to wait."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class TargetClaim:
             self._append(self._next(claim=None, garbage=self._with_strays(self.record)))
 
     def check(self) -> None:
-        """See that nobody has taken it over until now.
+        """Check that no other publisher has taken it over.
 
         Raises:
             TargetBusyError: somebody has.
@@ -81,7 +81,7 @@ class TargetClaim:
         return self._lease_seconds / 3
 
     def announce(self, puts: Iterable[str], garbage: Iterable[Garbage]) -> None:
-        """Say which files will be put, before any of them is: whoever takes over knows what to delete.
+        """Record which files will be written before any of them is, so that a successor knows what to delete.
 
         Raises:
             TargetBusyError: somebody took it over.
@@ -102,7 +102,7 @@ class TargetClaim:
         """From here on readers see the new output; the claim is over with it.
 
         Raises:
-            TargetBusyError: somebody took it over, and nothing was published.
+            TargetBusyError: another publisher took it over, and nothing was published.
         """
         record = self._next(commit=commit, claim=None, garbage=tuple(garbage))
         if not self._log.append(record) and not self._log.contains(record):

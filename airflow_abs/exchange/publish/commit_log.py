@@ -31,8 +31,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """A file that has to go. `version` is the state in which it was seen if somebody else wrote it: only that goes;
-    "" for names of ours, which nobody uses twice. After `keep_until` (epoch seconds) nobody looks for it any more."""
+    """A file to delete. `version` is the state in which it was seen if others wrote it: only that state is deleted; ""
+    for names of ours, which are unique. After `keep_until` (epoch seconds) the file is forgotten."""
 
     name: str
     version: str

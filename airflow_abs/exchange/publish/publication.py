@@ -135,7 +135,7 @@ def check_overwritten(target: ExchangePath) -> None:
 
 
 def check_target(target: ExchangePath) -> None:
-    """Refuse a folder whose readers go by the log of somebody else, and would not see what is published there.
+    """Refuse a folder whose readers follow another tool's log, and would not see what is published there.
 
     Raises:
         CommitError: it is one.

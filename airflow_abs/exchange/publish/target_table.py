@@ -11,11 +11,11 @@ TableMode = Literal["append", "overwrite", "overwrite_partitions"]
 
 @dataclass(frozen=True, slots=True)
 class TargetPartition:
-    """One partition value of the files, as a column besides the table's own that becomes a folder.
+    """One partition value of the files: an extra column that becomes a folder.
 
     Args:
         column: its name while Spark writes.
-        expression: SQL of the value, in the table format's own terms (days of a date) and as a text; NULL stays.
+        expression: SQL for the value as text, in the table format's own terms (days of a date); NULL stays NULL.
         kind: of the value, in the words of the format (``int``, ``string``, ...).
     """
 
@@ -30,21 +30,21 @@ class TargetTable:
 
     Args:
         table: its name, with that of its catalog.
-        conn_id: the Airflow connection of the catalog.
-        mode: what happens to the rows that are there.
-        uuid: of the table, which a table of the same name that is made anew does not have.
+        conn_id: the Airflow connection to the catalog.
+        mode: what happens to existing rows.
+        uuid: identifies the table; a recreated table of the same name has another one.
         parts: the same of its partitions, where these are tables of their own.
-        folder: of its files; empty if only its server reads them.
-        schema: Spark's JSON of its columns, with the metadata that the files have to carry.
-        required: top-level columns in which no row may be NULL.
-        required_inside: and what must not be NULL inside of columns, each as the names on the way there: those of
-            fields, ``element`` of a list, ``key`` and ``value`` of a map.
+        folder: where its files are; empty if only its server reads them.
+        schema: Spark's JSON of its columns, with the metadata that its files must have.
+        required: top-level columns that must not be NULL.
+        required_inside: what must not be NULL inside columns, each as a path of field names, ``element`` for a list,
+            ``key`` and ``value`` for a map.
         partitions: in order.
-        settings: of every session that writes it.
-        not_in_files: columns whose values stand elsewhere, and not in the files.
+        settings: for every session that writes it.
+        not_in_files: columns whose values are not in the files.
         sort_by, files: as in `Files`.
-        details: what its format needs to know besides when it is published to, as JSON values.
-        kind: by which its class is found, see `airflow_abs.tables.kinds`; whoever asks a sink for its target sets it.
+        details: what else its format needs to know for a publication, as JSON values.
+        kind: which finds its class, see `airflow_abs.tables.kinds`; set by the caller of `target`.
     """
 
     table: str

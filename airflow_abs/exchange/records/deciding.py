@@ -138,7 +138,7 @@ def _in_order(region: str, producer: str, reports: Sequence[SubtaskReport]) -> l
 
 
 def _prune(region: PlannedRegion, listed: Mapping[str, ListedSource]) -> Iterator[str]:
-    """The regions before it of which the values leave out files."""
+    """The upstream regions whose values prune files."""
     regions = {entry.name: entry.region for entry in region.inputs}
     for source in region.sources:
         if listed[source.name].values:

@@ -96,7 +96,7 @@ class ResultManifest:
 
 @dataclass(frozen=True, slots=True)
 class InnerResult:
-    """What a subtask wrote for itself alone, of one vertex; nobody else reads it."""
+    """What a subtask wrote of one vertex for its own later steps."""
 
     rows: Count
     bytes: Count

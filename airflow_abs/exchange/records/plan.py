@@ -118,7 +118,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSink:
-    """Which result becomes which published files, or files of which table; one of the two is None."""
+    """Which result becomes which published files, or which table's files; one of the two is None."""
 
     vertex: str
     result: str
@@ -137,11 +137,10 @@ class PlannedSink:
 class PlannedRegion:
     """One region. Unless it is `deterministic`, it has other rows when it runs again.
 
-    `splittable` are the names of inputs of which a hot subpartition may be shared by several subtasks, as `plan` has
-    proved. `spark_conf` are
-    the author's settings of its Spark sessions. `retry_steps` do the same work with a result for each vertex, for the
-    tries after one that failed; () if `plan` found that not worth it. Their templates are numbered behind those of
-    `steps`.
+    `splittable` are the names of inputs whose hot subpartitions several subtasks may share, as `plan` has proved.
+    `spark_conf` are the author's settings of its Spark sessions. `retry_steps` do the same work with a result for each
+    vertex, for the tries after one that failed; () if `plan` found that not worth it. Their templates are numbered
+    behind those of `steps`.
     """
 
     name: str
@@ -330,7 +329,7 @@ class JobPlan:
         return tuple(line for line in told if line is not None)
 
     def edges_to(self, region: PlannedRegion) -> tuple[PlannedEdge, ...]:
-        """The edges to its vertices of which it was decided whether they are written."""
+        """The edges to its vertices for which `plan` decided whether they are written."""
         return tuple(edge for edge in self.edges if edge.consumer in region.vertices)
 
     def to_json(self) -> dict[str, Any]:
@@ -413,7 +412,7 @@ def region_options(plan: JobPlan, region: PlannedRegion) -> RegionOptions:
 def bind_options(
     options: JobSettings, slots: int | None, region: Region | PlannedRegion, splittable: tuple[str, ...] = ()
 ) -> RegionOptions:
-    """The job's `options` as they bind one region, of which the inputs may be `splittable`."""
+    """The job's `options` for one region, whose inputs may be `splittable`."""
     return RegionOptions(
         strategy=options.strategy,
         target_bytes=options.target_bytes,

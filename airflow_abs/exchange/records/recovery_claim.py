@@ -2,7 +2,7 @@
 
 A claim is a small file with a lease, made by an exclusive create under the number of the attempt that its holder will
 write. Its holder renews it; when the lease is over, or the holder gave up, the next reader claims the next number. So
-no two readers ever write one attempt, and a claim is never removed under somebody's feet.
+no two readers ever write one attempt, and a held claim is never removed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Claimed:
 def claim_recovery(
     folder: JobFolder, region: str, index: int, *, decision: str, owner: str, lost_attempt: int, now: float
 ) -> Claimed | None:
-    """Become the one who recomputes a subtask; None while somebody else does.
+    """Claim the recomputation of a subtask; None while another process has it.
 
     The same owner asking again (the triggerer after the worker, a triggerer after its crash) continues with its claim.
 
@@ -100,9 +100,9 @@ def renew_claim(folder: JobFolder, claim: RecoveryClaim, now: float) -> Recovery
 
 
 def move_claim(folder: JobFolder, claim: RecoveryClaim, attempt: int, inputs: str, now: float) -> RecoveryClaim | None:
-    """Go on under another attempt; None if that is not ours: the lease was over, and somebody else has begun.
+    """Continue under another attempt; None if the lease has expired and another process has begun.
 
-    The new number is ours before the old one is let go, so nobody comes in between.
+    The new number is ours before the old one is released, so no process comes in between.
     """
     moved = replace(claim, attempt=attempt, inputs=inputs, until=now + LEASE_SECONDS)
     place = locate(folder.recovery_path(claim.region, claim.index, attempt))

@@ -1,7 +1,7 @@
 """How each of Airflow's tries of a subtask ended: one small file per try, beside the subtask's manifest.
 
 A try is Airflow's; an *attempt* names folders and Spark ids. They have the same number, until a try continues with what
-an earlier one left running (its worker died without a word), or starts over inside itself because input was lost.
+an earlier one left running (its worker was killed), or starts over inside itself because input was lost.
 The records decide both, and how often to restart, and into how many pieces to split after running out of memory.
 """
 
@@ -86,7 +86,7 @@ def in_order(attempt: int) -> int:
 def begin_try(folder: JobFolder, region: str, index: int, number: int, *, decision: str, now: float) -> TryRecord:
     """The record of a try: as another process has left it, else a new one, which is not written yet.
 
-    If the try before ended without a word (its worker was killed), the Spark operations that it started may still
+    If the previous try ended without a record (its worker was killed), the Spark operations that it started may still
     run: the new try continues with its attempt. After any end that was noticed it gets an attempt of its own.
     """
     mine = read_try(folder, region, index, number)

@@ -1,6 +1,6 @@
 """Which committed files are not what their manifest says: gone, of another size, or with an altered footer.
 
-Spark reads a file that was cut to nothing as no rows, without a word, and Parquet's page checksums do not cover the
+Spark silently reads a file that was cut to nothing as no rows, and Parquet's page checksums do not cover the
 footer, by which a reader skips pages. Both would lose rows silently; so sizes and footers are compared with the
 manifest. What lies in the pages themselves is checked by Spark's reader.
 """

@@ -49,7 +49,7 @@ def first_whole(
 def leave_out_lost(
     folder: JobFolder, results: Mapping[str, ResultManifest], suspects: Collection[str]
 ) -> Mapping[str, ResultManifest]:
-    """The results of which no file is lost, or among the `suspects` that Spark could not read.
+    """The results without a lost file, and without any of the `suspects` that Spark could not read.
 
     Raises:
         ExchangeUnreachableError: the storage does not answer.

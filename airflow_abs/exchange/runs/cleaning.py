@@ -1,4 +1,4 @@
-"""Deleting what nobody needs any more: a finished job's data, and what crashed runs left behind.
+"""Deleting a finished job's data, and what crashed runs left behind.
 
 Both can be killed and repeated at any time: what is gone already is no error. Neither deletes what the layout does not
 know: a file that somebody else has put into a run's folder stays, and so does that folder.

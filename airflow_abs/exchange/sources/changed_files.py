@@ -1,7 +1,7 @@
 """Whether the files of a source are those that were listed: asked once they are read, so that no change is overlooked.
 
 Spark reads what lies there when it reads: a file that was emptied since gives no rows, one that was replaced gives
-others, both without a word. Each file is asked for by itself, one request to an object store, where a listing of its
+others, both silently. Each file is asked for by itself, one request to an object store, where a listing of its
 folder would grow with what others read of it.
 """
 

@@ -41,29 +41,28 @@ class Files:
             append or error; for sinks.
         schema: the columns as DDL, such as ``"id BIGINT, day DATE"``; for sources.
         options: Spark's reader or writer options.
-        missing: what a path that does not exist means; for sources. ``"empty"``: a day without data (object
-            stores have no empty folders); needs `schema`.
+        missing: what to do if the path does not exist; for sources. ``"empty"`` treats it as a day without data
+            (object stores have no empty folders); needs `schema`.
         partition_by: columns that become folders (``day=2026-01-01``) instead of columns of the files; for sinks.
         sort_by: columns by which the rows of each file are sorted; for sinks.
         files: maximum number of files from each subtask (in each partition); for sinks. Left out, one for each
             Spark task.
-        incremental: each run reads only files that no published run has read, each file once, whatever is retried,
-            cleared or backfilled; for sources of jobs whose sinks append. A cleared run rereads its files and replaces
-            its own output. The position is in the exchange, by DAG, job and vertex.
-        rewritten: what to do with a file whose size or tag (time, where the storage has no tags) changed after it was
-            read: ``"error"``, or ``"skip"``, which compares names only; for incremental sources.
+        incremental: each run reads only files that no published run has read, each file once, also when runs are
+            retried, cleared or backfilled; for sources of jobs whose sinks append. A cleared run rereads its files and
+            replaces its own output. The position is in the exchange, by DAG, job and vertex.
+        rewritten: what to do if the size or tag of a file (its time, where the storage has no tags) changed after it
+            was read: ``"error"``, or ``"skip"``, which compares only names; for incremental sources.
         replace_foreign: whether an overwrite may replace files that were not published to this folder, such as other
             tools' files or those of sinks below it; for sinks.
         prune: source columns and the vertex columns whose values they must have, such as ``{"day":
             dates.column("d")}``. Rows without such a value are not read, nor are partition folders without such rows;
             for sources.
-        bounded: True if no more files come; for sources of streams, which then run as a batch: they read what is there
-            and end.
+        bounded: True if no more files will arrive; for sources of streams, which then run as a batch.
 
     Raises:
-        ValueError: an unknown format, mode, missing or rewritten, an empty path or one that names no place; columns
-            that are no names, or named twice; less than one file; overwrite_partitions without partition_by, or
-            replace_foreign without overwrite.
+        ValueError: an unknown format, mode, missing or rewritten; an empty path or one without a place; invalid or
+            repeated column names; less than one file; overwrite_partitions without partition_by, or replace_foreign
+            without overwrite.
     """
 
     path: str

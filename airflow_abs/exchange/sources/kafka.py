@@ -20,12 +20,12 @@ class Kafka:
     Args:
         servers: Kafka's bootstrap servers, comma-separated `host:port`; templated.
         topics: their names; templated.
-        options: further ones of Spark's source, such as ``{"startingOffsets": "earliest"}``. They are stored beside the
-            checkpoint: leave secrets to the Spark server's settings. ``{"endingOffsets": "latest"}`` makes the source
-            bounded: the stream runs as a batch, which reads what is there when it starts and ends.
+        options: further options of Spark's source, such as ``{"startingOffsets": "earliest"}``. They are stored next to
+            the checkpoint: keep secrets in the Spark server's settings. ``{"endingOffsets": "latest"}`` makes the
+            source bounded: the stream runs as a batch, which reads what is there when it starts and ends.
 
     Raises:
-        ValueError: no server or topic, an option that says either again, or an end that Spark's stream cannot keep.
+        ValueError: no server or topic, an option that repeats either, or an end that Spark's stream does not support.
     """
 
     servers: str

@@ -31,8 +31,8 @@ from airflow_abs.exchange.storage.locations import ExchangePath, Location, locat
 class SourceFile:
     """A file of a source: `path` as Spark's reader takes it, size in bytes (0 only if a table's kind does not know it).
 
-    `version` is the storage's tag of its content, or the time of its last change; "" where it was not asked for.
-    `constants` are texts of the values of columns that are in no file of its table, see `PinnedTable`.
+    `version` is the storage's tag of its content, or the time of its last change; "" where it is not needed.
+    `constants` are the values, as text, of columns that are in no file of its table, see `PinnedTable`.
     """
 
     path: str

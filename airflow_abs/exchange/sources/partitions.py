@@ -19,7 +19,7 @@ _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 def partition_of(files: Files, path: str) -> str | None:
     """The folders between a source and one of its files, ``ds=2026-01-01/hour=3``; empty if there is none.
 
-    None where they are no partition columns, or such of which only Spark knows where they begin.
+    None where they are not partition columns, or where only Spark knows where they begin.
     """
     base = files.uri.rstrip("/") + "/"
     if files.is_recursive or is_glob(files.path) or files.base_path is not None or not path.startswith(base):

@@ -37,21 +37,21 @@ class PinnedTable:
     """One version of a table, after pruning. The files are listed in a record of their own.
 
     Args:
-        table: its name, with that of its catalog.
-        version: what was current, in the words of its format, such as ``snapshot 7041``; empty for one without any.
+        table: its name, with its catalog's.
+        version: what was current, in the format's words, such as ``snapshot 7041``; empty for a table without versions.
         format: of its files, as Spark names it.
         file_schema: Spark's JSON of the columns as Spark looks them up in the files: the source's own less the
             constants, in order, but under other names where those of the files cannot be trusted.
-        condition: SQL that every row must meet besides; None for all rows of the files.
-        settings: of every session that reads it.
+        condition: SQL that every row must also meet; None for all rows of the files.
+        settings: for every session that reads it.
         files, bytes: what is read; `all_files`, `all_bytes`: what that version holds.
         constants: columns that are in no file, in the order of their texts in `SourceFile`.
-        details: what its format needs to know of the version besides, as JSON values.
+        details: what else its format needs to know about the version, as JSON values.
         rewritable: whether its files may be replaced under their names. Each is then listed with one more text after
             those of the constants: when it was last changed, in milliseconds since 1970; subtasks compare it.
         uuid: of the table, as in `TargetTable`; empty where its kind has none.
-        declared: the table as it was declared, templates rendered, from which it is made again, see
-            `airflow_abs.tables.kinds`; whoever asks a source to fix its version sets it.
+        declared: the declaration with rendered templates, from which workers recreate the table, see
+            `airflow_abs.tables.kinds`; set by the caller of `pin`.
     """
 
     table: str

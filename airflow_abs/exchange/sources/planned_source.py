@@ -22,12 +22,12 @@ class TakenFiles:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSource:
-    """What a vertex reads: `files` that `decide` lists, or a `table` of which `plan` did; one of the two is None.
-    Of an incremental source `plan` has `taken` some files, and `decide` lists none.
+    """What a vertex reads: `files` that `decide` lists, or a `table` whose files `plan` listed; one of the two is None.
+    From an incremental source `plan` has `taken` files, and `decide` lists none.
 
-    `schema` is Spark's JSON form. `left_out` are the partitions (``ds=2026-01-01/hour=3``) of files of which the
-    vertex' filters let no row through. What comes after `plan` is read: only of these is it known that nothing is lost.
-    `pruned_by` is by what `decide` leaves out more.
+    `schema` is Spark's JSON form. `left_out` are the partitions (```ds=2026-01-01/hour=3```) from which the vertex'
+    filters let no row through. Partitions that arrive after `plan` are read, because only of these is it known that
+    nothing is lost. `pruned_by` says what `decide` also prunes by.
     """
 
     name: str

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Unbounded rows, for trying out a stream: `timestamp`, and `value` counting up from 0.
+    """Unbounded rows for trying out a stream: `timestamp`, and a `value` that counts up from 0.
 
     Args:
         rows_per_second: over all partitions.

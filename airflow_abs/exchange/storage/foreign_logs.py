@@ -1,4 +1,4 @@
-"""Folders in which only those files count that a log names: whoever just lists them gets deleted or repeated rows."""
+"""Folders in which only files named by a log count: a plain listing gives deleted or repeated rows."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class CheckpointLease:
         Its session stays named as the one in which a query may run until `begin_session` names another.
 
         Raises:
-            CheckpointHeldError: somebody else holds it.
+            CheckpointHeldError: another process holds it.
             ExchangeError: see `NumberedLog.read`.
         """
         number, before = _read(self._log)
@@ -155,7 +155,7 @@ class CheckpointLease:
         """Hold it for longer.
 
         Raises:
-            CheckpointHeldError: somebody else has it.
+            CheckpointHeldError: another process has it.
             LeaseLostError: another process of the same owner has it.
         """
         if self._append(self._seconds):
@@ -168,7 +168,7 @@ class CheckpointLease:
         )
 
     def give_back(self) -> None:
-        """Nothing runs on it any more; nothing happens if somebody else has it already."""
+        """Nothing runs on it any more; no effect if another process already has it."""
         self._append(None)
 
     def _append(self, seconds: float | None) -> bool:

@@ -53,7 +53,7 @@ def begin_repartitioning(checkpoint: ExchangePath, begun: Repartitioning) -> Non
 
 
 def read_repartitioning(checkpoint: ExchangePath) -> Repartitioning | None:
-    """The last one that was not followed by another batch yet, or was not when somebody looked last.
+    """The last one without a later batch, or without one at the last look.
 
     Raises:
         ExchangeError: it is damaged, of another version, or cannot be read.

@@ -1,7 +1,7 @@
-"""What somebody asks of a stream that runs: `<checkpoint>/_airflow_abs/request.json`, read by who supervises it.
+"""A request to a running stream: `<checkpoint>/_airflow_abs/request.json`, which its supervisor reads.
 
 A request names the query that it is for, which is another one each time that the stream is compiled: it is never done
-to a later try. Whoever may write to the checkpoint's folder may ask.
+to a later try. Anyone who may write to the checkpoint's folder may request.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Kubernetes:
         return self.submission.namespace
 
     def _give_away(self, namespace: str, name: str) -> None:
-        """Let the Secret end with the pod, whoever deletes that."""
+        """Delete the Secret with the pod, also when others delete the pod."""
         pod = self._read_pod(f"{namespace}:{name}")
         if pod is None:
             raise ConnectServerUnreachableError(

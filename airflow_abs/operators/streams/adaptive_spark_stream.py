@@ -28,33 +28,36 @@ if TYPE_CHECKING:
 
 
 class AdaptiveSparkStream(BaseOperator):
-    """Keep one streaming query running: one task, in the triggerer for its whole life.
+    """Keep one streaming query running, as one task that stays in the triggerer.
 
-    The worker compiles the transform, once; then the triggerer waits for slots, starts the query on the Connect server,
-    watches it, and restarts it from its checkpoint when it fails. A triggerer that takes over finds the query
-    running. Marking the task, or clearing it, stops the query; the next try resumes from the checkpoint.
+    The worker compiles the transform once. Then the triggerer waits for slots, starts the query on the Connect server,
+    watches it, and restarts it from its checkpoint when it fails. A triggerer that takes over finds the query running.
+    Marking or clearing the task stops the query; the next try resumes from the checkpoint.
 
     Every row of the source is in the sink exactly once for readers that obey Spark's log of the sink
     (`_spark_metadata`, as Spark itself does); others may see files of unfinished batches.
 
     Args:
         task_id: of the task.
-        source: a folder that is read as files come into it, with its `schema` unless there are some already;
-            or `Rate`, or `Kafka`.
-        transform: function of the stream, an unbounded DataFrame, that returns one; left out, it is passed on.
+        source: a folder whose files are read as they arrive, with its `schema` unless it already has files; or `Rate`,
+            or `Kafka`.
+        transform: function that takes the stream, an unbounded DataFrame, and returns one; by default rows are passed
+            on.
         sink: the folder to which files are added: `Files(..., mode="append")`.
-        checkpoint: folder of this stream alone, which Airflow and Spark both reach: what was read, and its state.
+        checkpoint: a folder for this stream alone, which Airflow and Spark both reach; it holds the stream's position
+            and state.
         transform_kwargs: JSON values for the transform's further parameters; templated.
-        available_now: True to read what is there and end: a stream that is scheduled. A bounded source (``Files(...,
-            bounded=True)``, ``Kafka(..., options={"endingOffsets": "latest"})``) is read so in any case.
-        interval: between two batches, such as ``"10 seconds"``; left out, one follows the other.
-        restart_strategy: when a failed query starts again. Three failures in a row of the same rows in the same way end
-            it always; a source that does not answer is no such failure.
-        slots: with so many Spark tasks at once it starts immediately; `sufficient_slots` once they are stable. None for
-            all that there are.
-        resource_timeout, resource_stabilization: seconds for these.
-        rescale: which numbers follow the slots between these two, by restarts; left out, a running query is
-            left as it is.
+        available_now: True to read what is there and end, for a stream that runs on a schedule. Bounded sources
+            (``Files(..., bounded=True)``, ``Kafka(..., options={"endingOffsets": "latest"})``) are always read this
+            way.
+        interval: time between two batches, such as ``"10 seconds"``; by default the next batch starts at once.
+        restart_strategy: when a failed query restarts. Three failures in a row in the same way on the same rows always
+            end it, unless the source does not answer.
+        slots: Spark tasks at once; with this many the query starts immediately, with `sufficient_slots` once they are
+            stable. None: all that the cluster has.
+        resource_timeout, resource_stabilization: seconds to wait for slots, and for stable ones.
+        rescale: which numbers follow the slots between these two, by restarts; by default a running query stays as it
+            is.
         conn_id: Airflow connection of type ``spark_connect``.
         spark_conf: Spark's session settings.
 

@@ -1,4 +1,4 @@
-"""What an author says besides the transform: the settings that it is compiled with, and what it promises to return."""
+"""What an author declares in addition to the transform: its settings, and what it promises to return."""
 
 from __future__ import annotations
 

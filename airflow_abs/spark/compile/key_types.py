@@ -213,7 +213,7 @@ def _is_tried(data_type: DataType) -> bool:
 
 
 def _check_key_type(consumer: str, index: int, name: str, path: str, data_type: DataType) -> None:
-    """Keys are of types of which it was tried that equal values have equal hashes; `tests/proof` draws them all."""
+    """Refuse key types unless equal values are known to have equal hashes; `tests/proof` draws all accepted ones."""
     from pyspark.sql.types import StringType
 
     kind, shown = data_type.typeName(), data_type.simpleString()

@@ -322,7 +322,7 @@ class _VertexCompilation:
             field, since = newer
             raise JobGraphError(
                 f"vertex {vertex!r}: the plan of its transform has {field}, which came with Spark {since}; the server "
-                f"runs Spark {self.release}, and would skip it without a word. Write the step without it, or run the "
+                f"runs Spark {self.release}, and would silently skip it. Write the step without it, or run the "
                 f"server on Spark {since} or newer"
             )
         if reads_stream(relation):

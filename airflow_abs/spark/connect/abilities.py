@@ -3,7 +3,7 @@
 `Abilities` is made once per server: `open_session` makes it from the answer to its probe, `Connection.abilities` when
 something asks first. Code that needs an ability asks `abilities.has(...)` and otherwise does what `fallback` says.
 `plan` refuses a server of a release line that was not tested: plans travel as protobuf, and a server skips fields
-that are newer than itself without a word. `make test-spark-versions` tries servers of other releases.
+that are newer than itself silently. `make test-spark-versions` tries servers of other releases.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Abilities:
         if server[0] != ours[0]:
             raise VersionMismatchError(
                 f"Spark Connect server runs Spark {self.release}, this Airflow has pyspark {client}: a server of "
-                f"another major release skips parts of plans without a word; run the server on Spark {_usable(ours)}"
+                f"another major release silently skips parts of plans; run the server on Spark {_usable(ours)}"
             )
         tried = TRIED.get(server[:2], ()) if _fits(server, ours) else ()
         if server[2] in tried:
@@ -108,7 +108,7 @@ class Abilities:
         if server < ours and not tried:
             raise VersionMismatchError(
                 f"Spark Connect server runs Spark {self.release}, which is older than pyspark {client} and was not "
-                "tested with it: it would skip what is newer in plans without a word; run the server on Spark "
+                "tested with it: it would silently skip newer parts of plans; run the server on Spark "
                 f"{_usable(ours)}"
             )
         if not allow_untried and not tried:

@@ -140,7 +140,7 @@ class ConnectEndpoint:
             current_token(self.token_source)
 
     def may_renew_token(self, error: Any) -> bool:
-        """Whether the gRPC error says that a token is refused of which the source may have a new one by now."""
+        """Whether the gRPC error says that the token is refused, and its source may have a new one by now."""
         if self.token_source is None or not token_is_refused(error):
             return False
         refuse_token(self.token_source)

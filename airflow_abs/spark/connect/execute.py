@@ -1,7 +1,7 @@
-"""Execute one Spark Connect operation, awaited from anywhere: by whoever sends the identical request.
+"""Execute one Spark Connect operation. Any process that sends the identical request awaits it.
 
 To send the same plan under the same ids again attaches to what is running there (or has ended) and gives its
-answers again, so nobody who sends has to know whether another process has sent before.
+answers again, so no sender has to know whether another process has sent it before.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ async def execute_operation(
     depends on it is stored. With `timeout` (seconds) it is interrupted when time is up.
 
     Raises:
-        SparkOperationError: one of its kinds, see errors.py. OperationTakenOverError: somebody else awaits it now.
+        SparkOperationError: one of its kinds, see errors.py. OperationTakenOverError: another process awaits it now.
     """
     started = time.monotonic()
     collected = _Collected(on_progress)

@@ -21,7 +21,7 @@ from airflow_abs.spark.errors import TransientSparkError
 _CHUNK_BYTES = 32 * 1024
 """What gRPC's authors recommend for a message of a stream."""
 EVERY_SESSION = {
-    # Spark 4.2.0 hangs for ever in a Python UDF right above a columnar scan (SPARK-58241).
+    # Spark 4.2.0 hangs forever in a Python UDF right above a columnar scan (SPARK-58241).
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     # Spark lists more than 32 paths with a job of its own, which by default has a task for each: 3.8 CPU s for 1,000
     # local files, 0.3 with so few tasks (docs/evidence). Not fewer, because object stores answer late.
@@ -34,7 +34,7 @@ _NAMESPACE = uuid.UUID("5b0b3c1e-63d4-5c0c-9d0e-0a1f5c5f2a0b")
 def derive_id(*parts: object) -> str:
     """The UUID that these parts always give, in every process: for sessions and operations.
 
-    A session id that was released (or timed out on the server) is refused for ever, an operation id within
+    A session id that was released (or timed out on the server) is refused forever, an operation id within
     its session too: put what makes them new (run, try) into the parts.
     """
     return str(uuid.uuid5(_NAMESPACE, "\x1f".join(f"{len(str(part))}:{part}" for part in parts)))
@@ -103,7 +103,7 @@ async def release_operation(connection: Connection, operation: Operation) -> Non
 
 
 async def interrupt_operation(connection: Connection, session_id: str, operation_id: str) -> tuple[str, ...]:
-    """Stop one operation; whoever awaits it gets OperationCancelledError. Its id if it was there, else ()."""
+    """Stop one operation; its waiters get OperationCancelledError. Its id if it was there, else ()."""
     return await _interrupt(connection, session_id, "INTERRUPT_TYPE_OPERATION_ID", operation_id=operation_id)
 
 

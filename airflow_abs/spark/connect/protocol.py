@@ -108,7 +108,7 @@ def _load() -> dict[str, ModuleType]:
 
 
 class _LoadedModules(MetaPathFinder, Loader):
-    """Gives modules that are already there to whoever imports them for real."""
+    """Hands modules that are already loaded to a real import."""
 
     def __init__(self, modules: dict[str, ModuleType]) -> None:
         self._modules = modules

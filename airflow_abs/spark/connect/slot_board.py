@@ -28,7 +28,7 @@ _SESSION_IS_OVER = "INVALID_HANDLE"
 class SlotBoard:
     """The notes of all who hand out the slots called `topic` as the same Spark user.
 
-    Sessions that nobody uses end on the server, and their ids with them. So there is a row of ids, the same for
+    Unused sessions end on the server, and their ids with them. So there is a row of ids, the same for
     everybody, and the first one that has not ended is the one in use.
     """
 

@@ -62,7 +62,7 @@ class WebUi:
 
 
 async def find_ui(connection: Connection, session_id: str) -> WebUi:
-    """Where the server that a session is on has its UI; takes seconds where nobody answers.
+    """Address of the UI of a session's server; takes seconds where no server answers.
 
     Raises:
         NotToldError: it is off, or does not answer from here.

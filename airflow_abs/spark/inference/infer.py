@@ -74,7 +74,7 @@ def infer_edges(
         graph: as declared, with its vertices `compiled` as it has them.
         source_bytes: what the files of a vertex's source hold today.
         per_subtask, min_parallelism: as in `prove_vertices`.
-        joins: vertices that are declared to be a join of two hash inputs, of which none is broadcast.
+        joins: vertices that are declared as a join of two hash inputs, so neither is broadcast.
         findings: takes what is found out for the proof; the regions of what is to run whole are one subtask then.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Writes of a vertex's output only what somebody reads: Spark's own planner says which columns and which rows.
+"""Writes only the part of a vertex's output that is read: Spark's planner says which columns and rows.
 
 Each region is compiled alone, so a template would compute and write every column and row that its author left in. From
 the sinks backwards, each vertex is planned once on stand-ins for its inputs, which the optimizer prunes as it prunes

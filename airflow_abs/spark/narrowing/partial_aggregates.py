@@ -249,7 +249,7 @@ class _Halves:
 
 
 def _merge_distinct(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
-    """Distinct rows of each subtask, of which the consumer takes the distinct ones."""
+    """Distinct rows of each subtask; the consumer makes them distinct over all."""
     names, columns = rows.ask_schema(rows.relation).names, rows.columns()
     if not place.deduplicate.all_columns_as_keys and set(place.deduplicate.column_names) != set(names):
         raise NotMergedError("dropDuplicates() of some columns keeps any of several rows")

@@ -3,7 +3,7 @@
 A subtask runs the whole transform on its own rows. That is right exactly if no operator needs a row that another
 subtask has, and no row comes out of several subtasks. Spark knows the first of every operator, because it has the
 same question between its own partitions: where rows have to move, it plans an exchange. So each vertex is planned
-once on stand-ins for its inputs (`markers`), of which the planner believes what the exchange of files gives: a hash
+once on stand-ins for its inputs (`markers`), for which the planner assumes what the exchange provides: a hash
 input is partitioned by its keys, a source, a rebalance or a rescale input by nothing, and a broadcast input is small
 and in one place. Nothing is run.
 

@@ -117,7 +117,7 @@ _CORPUS = """
 _OF_CORPUS = frozenset(name.strip() for name in _CORPUS.split(","))
 """As Spark shows them: what the corpus' sample shows on 4.2."""
 _BEFORE_ARROW = frozenset({"BatchEvalPython", "BatchEvalPythonUDTF"})
-"""What it shows besides on older releases, which send rows to Python functions without Arrow."""
+"""What else it shows on older releases, which send rows to Python functions without Arrow."""
 
 
 def rule_of(shown: str) -> Rule:

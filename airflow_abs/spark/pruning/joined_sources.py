@@ -31,7 +31,7 @@ _PASSES_ON = {
     _LEFT: frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin"}),
     _RIGHT: frozenset({"Inner", "Cross", "RightOuter"}),
 }
-"""Kinds of joins of which every row comes from one row of the source, by its side."""
+"""Kinds of joins whose every row comes from one row of the source, by its side."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ class _Partitions:
         ]
 
     def without_rows(self, session: Any, scans: Iterable[Sequence[str]]) -> tuple[str, ...]:
-        """The partitions of which no scan gives a row: each has a filter that does not hold there."""
+        """The partitions from which no scan returns a row: each scan has a filter that does not hold there."""
         from pyspark.errors import PySparkException
 
         folders = list(self.names)

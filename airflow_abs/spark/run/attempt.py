@@ -22,7 +22,7 @@ from airflow_abs.spark.connect.operations import derive_id, interrupt_tag, relea
 class SubtaskAttempt:
     """One attempt at one subtask. `decision` is the digest of the decision that mapped it.
 
-    Everything that goes to Spark under its name is derived, so that whoever sends it again attaches.
+    Everything that goes to Spark under its name is derived, so that a process that sends it again attaches.
     """
 
     region: str

@@ -1,8 +1,8 @@
 """The claim on lost results: one reader recomputes a subtask's while the others wait for its new manifest.
 
-    look: has somebody written a new manifest?  --yes-->  nothing to do
+    look: is there a new manifest?  --yes-->  nothing to do
        | no
-    claim it (`exchange/records/recovery_claim.py`)  --somebody holds it-->  wait, look again
+    claim it (`exchange/records/recovery_claim.py`)  --it is held-->  wait, look again
        | it is ours
     stop what a holder that vanished left on Spark; recompute, keeping the lease; end the claim
 
@@ -46,7 +46,7 @@ _WAIT_SECONDS = 3600.0
 
 
 async def claim_lost(connection: Connection, folder: JobFolder, owner: str, lost: LostResults) -> RecoveryClaim | None:
-    """The right to recompute what is lost; None when somebody else has done it, which this waits for.
+    """The right to recompute what is lost; None once another process has done it, which this waits for.
 
     What a holder that vanished left running on Spark is stopped.
 
@@ -129,7 +129,7 @@ class ClaimLedger:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """While this lasts, nobody else claims the same."""
+        """While this lasts, no other process can claim the same."""
 
         async def renew() -> None:
             while True:

@@ -257,8 +257,8 @@ def _read(spec: SubtaskSpec, inputs: Inputs) -> Iterator[tuple[Manifest, str, Re
 def still_whole(folder: JobFolder, files: Sequence[ResultFile]) -> bool:
     """Whether files that were just read can have been read whole.
 
-    Spark reads one that was cut to nothing without a word. One that is gone it had read before, or would have failed.
-    An object store says besides, for nothing more, whether one was altered meanwhile.
+    Spark silently reads a file that was cut to nothing. A missing file would have failed, unless Spark had read it
+    before. An object store says besides, for nothing more, whether one was altered meanwhile.
     """
     footers = not locate(folder.path).is_local
     return all(problem == GONE for problem in find_lost_files(folder, files, footers=footers).values())

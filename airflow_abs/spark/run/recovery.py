@@ -1,6 +1,6 @@
 """Recompute lost inputs: rerun their producers' subtasks from the stored plan, and nothing else.
 
-Whoever wants to read and finds something lost recomputes it, one reader for each subtask whose results are lost, while
+A reader that finds something lost recomputes it, one reader for each subtask whose results are lost, while
 the others wait for its new manifest (`claims.py`). A producer's subtask is run like any other (`rounds.py`), so one
 whose own inputs are gone has those recomputed first, and so on up to the sources:
 
@@ -12,7 +12,7 @@ whose own inputs are gone has those recomputed first, and so on up to the source
     looks again, reads
 
 A producer that is not deterministic has other rows then. Who has read the old ones is recomputed in the same way by
-whoever reads its results next, or publishes them: they count as lost (`inputs.py`).
+the next reader of its results, or `commit`: they count as lost (`inputs.py`).
 """
 
 from __future__ import annotations

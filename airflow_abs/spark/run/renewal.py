@@ -27,7 +27,7 @@ def renew_blocking(
     outdated: Mapping[Subtask, Subtask],
     open_path: OpenPath,
 ) -> None:
-    """Run these again, producers first, each once, whoever else wants them too.
+    """Rerun these, producers first, each once, also if other readers need them.
 
     Args:
         owner: names who needs them, the same in every try.

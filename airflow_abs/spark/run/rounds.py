@@ -155,7 +155,7 @@ def number_to_start(attempt: int, inputs: str, *, stored: StoredAttempt) -> int:
 
 
 def describe_inputs(inputs: Inputs) -> str:
-    """A digest of which attempts are read."""
+    """A digest of the attempts that are read."""
     attempts = {region: [manifest.attempt for manifest in manifests] for region, manifests in inputs.items()}
     return hashlib.sha256(json.dumps(attempts, sort_keys=True).encode()).hexdigest()[:16]
 

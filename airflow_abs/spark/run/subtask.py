@@ -217,7 +217,7 @@ class _TryRun:
     def _load_spec(self) -> SubtaskSpec:
         """What this attempt runs: after one that failed and kept nothing, steps that are kept.
 
-        Whoever takes the attempt over must come to the same: it depends on attempts that are over alone.
+        A process that takes over the attempt must come to the same: it depends only on attempts that are over.
         """
         spec = SubtaskSpec.load(self.folder, self.attempt, self.memory_failures)
         over = [each for each in self.earlier if each.attempt != self.record.attempt and each.state != "committed"]
@@ -228,7 +228,7 @@ class _TryRun:
         return spec.as_retry()
 
     def _kept_by(self, failed: TryRecord, spec: SubtaskSpec) -> bool:
-        """Whether an attempt came so far that the steps of a first try go on behind it."""
+        """Whether an attempt came far enough for the steps of a first try to continue behind it."""
         noted = read_written(self.folder, self.region, self.index, failed.attempt, decision=failed.decision)
         return spec.region.steps[0].result in noted
 

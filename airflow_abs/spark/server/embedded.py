@@ -1,4 +1,5 @@
-"""One local Spark Connect server per host, started by whoever needs it first, shared by all, stopped when idle."""
+"""One local Spark Connect server per host, started by the first task that needs it, shared by all, stopped when
+idle."""
 
 from __future__ import annotations
 
@@ -134,7 +135,7 @@ def _join_or_start(folder: StateFolder, settings: EmbeddedSettings) -> ConnectEn
 
 
 def _patience(folder: StateFolder, settings: EmbeddedSettings) -> float:
-    """How long to wait for a server that somebody else has started."""
+    """How long to wait for a server that another process has started."""
     state = folder.read_state()
     age = time.time() - state.started if state is not None else 0.0
     return max(settings.start_timeout - age, _HUNG_SECONDS)

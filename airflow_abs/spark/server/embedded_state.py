@@ -1,11 +1,11 @@
 """The folder that everybody who uses one embedded Spark server shares: settings, locks, state, lease, logs.
 
 <folder>/             0700, ours alone
-    start.lock        held by whoever starts a server
+    start.lock        held by the process that starts a server
     keeper.lock       held by the keeper for as long as it lives; holds its process id and start time
     settings.json     0600, what the next keeper starts
     state.json        0600, where the server is and its token; written by the keeper
-    lease             its modification time is when somebody last needed the server
+    lease             its modification time is when a task last needed the server
     server.log        what Spark logs; server.out is what the JVM prints
     work/             Spark's own: warehouse, shuffle files, artifacts
 """
@@ -37,7 +37,7 @@ class EmbeddedSparkError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSettings:
-    """How to run the embedded server. Whoever starts it decides; who finds it running takes it as it is.
+    """How to run the embedded server. The process that starts it decides; others take it as it is.
 
     `cores` 0 means all of the host; without `driver_memory` the heap follows the cores (`choose_heap`).
     `idle_seconds` without a lease renewed and without an open connection end it.
@@ -118,7 +118,7 @@ class StateFolder:
         os.utime(lease)
 
     def lease_age(self) -> float:
-        """Seconds since somebody needed the server."""
+        """Seconds since a task needed the server."""
         try:
             return time.time() - (self.path / "lease").stat().st_mtime
         except OSError:
@@ -161,7 +161,7 @@ class StateFolder:
         """Held by one process at a time.
 
         Raises:
-            EmbeddedSparkError: somebody else has held it for `timeout` seconds.
+            EmbeddedSparkError: another process has held it for `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
         with _opened(self.path / "start.lock") as lock:
@@ -213,7 +213,7 @@ def open_state_folder(path: str | os.PathLike[str]) -> StateFolder:
 
 
 def process_start(pid: int) -> str:
-    """When a process started, in the kernel's ticks: with the id it names one process for ever. "" if it is gone."""
+    """When a process started, in the kernel's ticks: with the id it names one process forever. "" if it is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:

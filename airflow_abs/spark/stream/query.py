@@ -50,7 +50,7 @@ _CAUSED_BY = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class RunningQuery:
-    """One start of a query. `query_id` is the checkpoint's, the same for ever, `run_id` that of this start."""
+    """One start of a query. `query_id` is the checkpoint's, the same forever, `run_id` that of this start."""
 
     session_id: str
     query_id: str

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 SILENT_SECONDS = 10.0
-"""How long it runs without a word from its supervisor."""
+"""How long it runs without a sign of its supervisor."""
 FIRST_RELEASE = "4.2"
 """Of Spark that repartitions state."""
 _CALLING = ".repartition.\n: "

@@ -82,7 +82,7 @@ class StatePartitions:
             Why the query cannot start: the batch that had to be finished failed. None if it can.
 
         Raises:
-            ExchangeError: the checkpoint cannot be read or written, or is somebody else's by now.
+            ExchangeError: the checkpoint cannot be read or written, or another process has it by now.
         """
         if is_alone:
             await self._settle()

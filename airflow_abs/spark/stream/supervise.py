@@ -1,6 +1,6 @@
 """Performs what the supervision of a stream decides: holds its checkpoint, starts, finds, watches and stops its query.
 
-Cancelling leaves the query running, and the lease to be over by itself: whoever supervises the same stream again finds
+Cancelling leaves the query running, and lets the lease expire: the next supervisor of the stream finds
 it. Nothing of the author's runs here.
 """
 
@@ -72,7 +72,7 @@ class StreamRun:
         on_held: called in a thread once the checkpoint is held, before anything is started.
         on_change: told every change of its state.
         state: of the query, looked at before each start; None if it is not.
-        attend: called at every look, and once it has ended, with what the query does; gives what somebody asks of it.
+        attend: called at every look, and once it has ended, with what the query does; returns a request to it, if any.
     """
 
     connection: Connection
@@ -223,7 +223,7 @@ class StreamRun:
 
     async def _start(self, slots: int) -> Seen:
         """In a session of its own each time: one in which a query has failed may be broken, one that was closed is
-        refused for ever."""
+        refused forever."""
         self._activity = Activity.BATCH
         if self._query is not None:
             log.info("%s: found running, run %s", self.stream.name, self._query.run_id)

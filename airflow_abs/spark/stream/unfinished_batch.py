@@ -39,7 +39,7 @@ async def finish_batch(
         hold: called all the time.
 
     Returns:
-        The batch, or why it failed; None if the query had nothing to do, or was stopped by somebody else.
+        The batch, or why it failed; None if the query had nothing to do, or was stopped from outside.
 
     Raises:
         SparkOperationError: it cannot be started, or the server does not answer.

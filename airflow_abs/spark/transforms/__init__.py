@@ -1,4 +1,4 @@
 """`plan` calls an author's function: its arguments, what it may do meanwhile, which line made which plan.
 
-What becomes of the DataFrame that it returns is the business of `compile/`.
+`compile/` handles the DataFrame that it returns.
 """

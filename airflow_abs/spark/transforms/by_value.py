@@ -59,7 +59,7 @@ def pickled_by_value() -> Iterator[None]:
 
 
 def _register(registered: dict[str, ModuleType], seen: set[str]) -> None:
-    """Tell cloudpickle of all modules that were loaded since; what somebody else told it stays theirs."""
+    """Register all modules that were loaded since with cloudpickle; registrations by others stay."""
     from pyspark import cloudpickle
 
     known = cloudpickle.list_registry_pickle_by_value()

@@ -131,7 +131,7 @@ def shown_columns(table: str, schema: str) -> list[dict[str, Any]]:
     only what says how they are read.
 
     Raises:
-        TableError: a type of which files hold other values than the table shows.
+        TableError: a type whose values in files differ from those that the table shows.
     """
     return [_shown(table, each) for each in json.loads(schema)["fields"]]
 

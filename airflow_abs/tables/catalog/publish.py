@@ -2,7 +2,7 @@
 
     mark 'begun'  ->  files into the run's folder  ->  the table's, by mode  ->  mark 'done'
 
-The mark is a property of the table: the state, which rows of the run, and whose they are. So whoever tries again, or
+The mark is a property of the table: the state, which rows of the run, and whose they are. So the next try, or
 repeats it a day later, finds out how far it came. What is repeated in between changes nothing: files have the same
 names, and a location is set to where it is.
 

@@ -1,6 +1,6 @@
 """A run's own folder beside a table's files: what the run wrote is copied there, and becomes the table's from there.
 
-Its place is ``_airflow_abs/<run>-<digest>`` in the folder that the table had at first: hidden from whoever looks for
+Its place is ``_airflow_abs/<run>-<digest>`` in the folder that the table had at first: hidden from anyone who looks for
 files or partitions in there, but not from those whom the catalog sends to it.
 """
 

@@ -165,7 +165,7 @@ def _check_literal(field: NestedField, literal: Literal[Any]) -> None:
 
 
 def _holds(kind: IcebergType, literal: Literal[Any]) -> bool:
-    """For a float, of which files know the bounds in four bytes and the literal has eight; a double is as in SQL."""
+    """For a float: files have its bounds in four bytes, and the literal has eight. A double is as in SQL."""
     value = literal.to(kind).value  # of a number out of the type's bounds: the bound
     if isinstance(kind, FloatType):
         value = struct.unpack("<f", struct.pack("<f", value))[0]
@@ -186,7 +186,7 @@ class _BoundSql(_Connectives, BoundBooleanExpressionVisitor[str]):
         """
         path = find_path(self._schema.fields, field.field_id)
         if path is None:
-            raise ValueError(f"{field.name!r} is in a list or a map, of which there are many in a row")
+            raise ValueError(f"{field.name!r} is in a list or a map, which has many values in a row")
         return path
 
     def visit_in(self, term: BoundTerm, literals: set[Any]) -> str:

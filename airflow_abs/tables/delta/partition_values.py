@@ -1,6 +1,6 @@
 """Partition values of Delta tables, which stand in the log and in no file, as texts and as SQL.
 
-A text of ours is the same whoever made it: an ISO date, microseconds since 1970 (in UTC, or of the clock), digits of a
+A text of ours is the same in every writer: an ISO date, microseconds since 1970 (in UTC, or of the clock), digits of a
 number with its scale. The empty text of a string column is NULL: so says the protocol.
 """
 
@@ -94,7 +94,7 @@ def logged_text(kind: str, text: str | None) -> str | None:
 
 
 def text_in_log(kind: str, logged: str | None) -> str | None:
-    """The inverse of `logged_text`, whoever wrote it."""
+    """The inverse of `logged_text`, for texts of any writer."""
     if not logged:
         return None
     return str(_micros(datetime.fromisoformat(logged))) if kind in _TIMES else plain(kind, logged)

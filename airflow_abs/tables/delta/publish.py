@@ -1,7 +1,7 @@
 """One version for each run.
 
 The run's name stands in the table's own record of applications (`txn`), with a number that says which of its rows. The
-library takes the same name a second time without a word, and tries again by itself: both is ours to see to.
+library silently accepts the same name a second time, and retries by itself: this module handles both.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def read_version(
         table: loaded.
         where: see `read_condition`.
         prune: columns of which it is told what each file holds.
-        sizes: of an earlier version: what is on the storage, of which VACUUM may have taken something away.
+        sizes: of an earlier version: what is on the storage, where VACUUM may have deleted files.
 
     Raises:
         TableError: a feature, see `check_readable`; a column's type, see `read_columns`; a partition column whose

@@ -115,7 +115,7 @@ def _path(file: SnapshotFile) -> str:
 
 
 def _find(name: str, table: Table, snapshot_id: int | None) -> Snapshot | None:
-    """None for a table that nobody wrote to yet. A scan of an unknown snapshot would silently find no files."""
+    """None for a table without any snapshot. A scan of an unknown snapshot would silently find no files."""
     if snapshot_id is None:
         return table.current_snapshot()
     found = table.snapshot_by_id(snapshot_id)

@@ -72,7 +72,7 @@ class Ledger:
         return f"{quote(self.target.schema)}.{LEDGER}"
 
     def create(self, connection: Connection) -> None:
-        """Make it, if nobody has; commits.
+        """Create it unless it exists; commits.
 
         Raises:
             psycopg2.Error: the login may not.

@@ -1,7 +1,7 @@
 """One transaction for each run: what a run wrote is in the table once, or not at all.
 
 The rows are copied into a temporary table, which is gone with the connection; then they replace what they are to
-replace, and the ledger says so, all in one transaction. So whoever tries again looks into the ledger first.
+replace, and the ledger says so, all in one transaction. So the next try looks into the ledger first.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class TransactionPublication:
     properties: Mapping[str, str]
     on_step: Callable[[str], None] = lambda step: None
     _unseen: CommitConflictError | None = None
-    """What somebody changed that this run was about to overwrite; perhaps another try or a later plan of it."""
+    """What others changed that this run was about to overwrite; perhaps another try or a later plan of it."""
     _overwritten: Counter[int] | None = None
     """What the first try was about to overwrite: rows by their transactions."""
 

@@ -142,7 +142,7 @@ def lock_relation(connection: Connection, label: str, table: str) -> Relation:
 
     Raises:
         TableError: there is none of this name.
-        psycopg2.Error: it may not be read; somebody holds it for long.
+        psycopg2.Error: it may not be read, or is locked for long.
     """
     before = find_relation(connection, label, table)
     connection.rollback()

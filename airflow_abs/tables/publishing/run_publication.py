@@ -28,7 +28,7 @@ RUN_PROPERTY = "airflow-abs.run"
 DIGEST_PROPERTY = "airflow-abs.digest"
 """And under this one, which rows of the run it published."""
 GENERATION_PROPERTY = "airflow-abs.plan"
-"""And under this one, of which plan of the run it is: a later one has a higher number."""
+"""And the number of the plan: a later plan of the run has a higher one."""
 
 _OURS = "airflow-abs"
 _TRIES = 50
@@ -175,7 +175,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
         """Whether a file is of an earlier publication of this run.
 
         Args:
-            more: identities besides those that are known beforehand.
+            more: further identities that are not known beforehand.
         """
         return name.startswith(tuple(map(prefix_of, (*self.publisher.identities, *more))))
 
@@ -235,7 +235,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
 
 
 def short_name(identity: str) -> str:
-    """Of a run, where its identity is too long, or is no one's business."""
+    """Of a run, where its identity is too long or should stay private."""
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 

@@ -345,6 +345,6 @@ def test_a_plan_that_an_older_server_would_read_in_part_is_refused(
         compile_source(session, lambda source: source.where(source.order_id.isin(session.range(3))))
     assert str(caught.value) == (
         "vertex 'orders': the plan of its transform has SubqueryExpression.in_subquery_values, which came with Spark "
-        "4.1; the server runs Spark 4.0.5, and would skip it without a word. Write the step without it, or run the "
+        "4.1; the server runs Spark 4.0.5, and would silently skip it. Write the step without it, or run the "
         "server on Spark 4.1 or newer"
     )

@@ -149,7 +149,7 @@ def test_another_major_release_is_refused(server: str, monkeypatch: pytest.Monke
         Abilities.of_release(server).check("4.2.0", allow_untried=True)
     assert str(caught.value) == (
         f"Spark Connect server runs Spark {server}, this Airflow has pyspark 4.2.0: a server of another major release "
-        "skips parts of plans without a word; run the server on Spark 4.2.0"
+        "silently skips parts of plans; run the server on Spark 4.2.0"
     )
 
 
@@ -159,7 +159,7 @@ def test_an_older_release_line_that_nobody_has_tried_is_refused(monkeypatch: pyt
         Abilities.of_release("4.0.5").check("4.2.0", allow_untried=True)
     assert str(caught.value) == (
         "Spark Connect server runs Spark 4.0.5, which is older than pyspark 4.2.0 and was not tested with it: it would "
-        "skip what is newer in plans without a word; run the server on Spark 4.2.0"
+        "silently skip newer parts of plans; run the server on Spark 4.2.0"
     )
 
 
