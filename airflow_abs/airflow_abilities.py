@@ -67,7 +67,7 @@ class Ability:
 RETRY_POLICIES = Ability(
     (3, 3),
     "tasks have no retry policies",
-    "the task itself asks the policy what fails at once, and Airflow's retry_delay is the wait before all else",
+    "each task asks the policy itself which failures are final; all other retries wait for Airflow's retry_delay",
 )
 # `execution/cancellation.py`
 TRIGGERS_TOLD_OF_MARKS = Ability(

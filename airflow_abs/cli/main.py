@@ -107,11 +107,11 @@ def _add_server(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "server",
         help="install, show, stop or prepare this host's embedded Spark server, or check any server",
         description="The embedded Spark Connect server is started by the first task that needs it, and all tasks "
-        "share it. `install` puts Spark beside an Airflow that has only its client: pip fetches some 400 MB into this "
-        "user's cache, and no package of Airflow's environment changes. `prepare` stores its classes there, so that "
-        "every start costs half the CPU: for an image, or after an upgrade of Spark or Java. `check` runs steps "
-        "and jobs on the server that a connection names, and compares their rows with plain Spark's and DuckDB's. "
-        "`jars s3` and `jars kafka` let Maven fetch what Spark lacks for these, and say how a server gets it.",
+        "share it. `install` installs Spark for an Airflow that has only its client: pip fetches some 400 MB into "
+        "this user's cache, and Airflow's environment does not change. `prepare` stores Spark's classes, so that "
+        "every start costs half the CPU: for an image, or after an upgrade of Spark or Java. `check` runs steps and "
+        "jobs on the server of a connection, and compares their rows with plain Spark's and DuckDB's. `jars s3` and "
+        "`jars kafka` fetch the jars that Spark lacks, with Maven, and print the server's settings.",
     )
     server.add_argument("action", choices=["install", "status", "stop", "prepare", "check", "jars"])
     server.add_argument("connector", nargs="?", choices=["s3", "kafka"], help="for `jars`")
@@ -122,8 +122,8 @@ def _add_server(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     server.add_argument(
         "--folder",
         type=Path,
-        help="its state folder (default: that of this host's Airflow); for `check` one that the server sees as well; "
-        "for `jars` theirs",
+        help="the state folder (default: this host's Airflow's); for `check` a folder that the server sees, too; for "
+        "`jars` where to put them",
     )
     server.set_defaults(run=_server)
 
@@ -160,7 +160,7 @@ def _add_stream(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=float,
         default=600.0,
         metavar="SECONDS",
-        help="how long `drain` and `stop` wait for its end; 0: not at all (default: %(default)s)",
+        help="how long `drain` and `stop` wait for the end; 0: they do not wait (default: %(default)s)",
     )
     stream.add_argument("--dag-file", type=Path, metavar="FILE", help="for `check`: where the stream is declared")
     stream.set_defaults(run=_stream)

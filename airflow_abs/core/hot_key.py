@@ -14,7 +14,7 @@ VALUE_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
-    """The most frequent key of a hot subpartition, among the rows that were looked at.
+    """The most frequent key of a hot subpartition, in a sample of its rows.
 
     `input` is that of the region, which holds `bytes` there; `median` is that of its subpartitions which hold any.
     `columns` and `values` are the key's, a value None for NULL. Of `rows_seen` rows `rows` have it.
@@ -44,7 +44,7 @@ class HotKey:
         times = self.bytes / max(1, self.median)
         return (
             f"{where} holds {format_bytes(self.bytes)}, {times:,.0f} times the median: {self.key} has "
-            f"{self.share:.0%} of the {self.rows_seen:,} rows looked at"
+            f"{self.share:.0%} of the {self.rows_seen:,} sampled rows"
         )
 
     def advise(self, *, shared: bool, kept_whole: str | None) -> str:

@@ -427,8 +427,8 @@ class HostSettings:
     allow_token_commands: bool = setting(
         "False",
         FLAG,
-        "Allow connections to name a program or a function that returns the token of their Spark server. Whoever may "
-        "edit connections can then run code on Airflow's hosts.",
+        "Allow connections to name a program or a function that returns the token of their Spark server. Anyone who "
+        "may edit connections can then run code on Airflow's hosts.",
         Where.SECTION,
         more="connections.md#managed-servers",
     )

@@ -167,7 +167,7 @@ class _Story:
         others = format_count(len(mapped) - len(again), "other subtask")
         self.told["killed"] = {"subtask": name, "tries": {f"{task}[{k}]": n for (task, k), n in again.items()}}
         if again.keys() == {(task_id, index)}:
-            self.terminal.show(f"  {name} was killed and ran again, as its try 2; the {others} ran once")
+            self.terminal.show(f"  {name} was killed and reran as try 2; the {others} ran once")
         else:
             told = ", ".join(f"{task}[{number}]" for task, number in again)
             self._problem(f"{name} was killed; tried again were {told or 'none'}")

@@ -55,7 +55,7 @@ def commit_region(records: RunRecords, region: str, publish: Publish[Published],
     published = _publish_current(records, region, publish, renew)
     if region in records.plan.unrepeatable and has_renewed(folder):
         for other in _find_outdated_others(RunRecords(folder), region):
-            log.warning("%s was published of rows that do not count any more: publishing it anew", other)
+            log.warning("%s was published from outdated rows: publishing it again", other)
             _publish_current(RunRecords(folder), other, publish, renew)
     return published
 
@@ -64,7 +64,7 @@ def _publish_current(records: RunRecords, region: str, publish: Publish[Publishe
     folder, plan = records.folder, records.plan.id
     for _ in range(_ROUNDS):
         if outdated := check_current(records, region):
-            log.warning("running again, before %s is published: %s", region, _describe(outdated))
+            log.warning("rerunning, before %s is published: %s", region, _describe(outdated))
             renew(records, outdated)
             records = RunRecords(folder)
             continue

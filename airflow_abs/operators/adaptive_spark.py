@@ -225,8 +225,8 @@ class AdaptiveSparkOperator(OrderedVertex):
         row_counts = [each.name for each in self.expectations if each.is_row_count]
         if row_counts and self.sink is None:
             raise JobGraphError(
-                f"vertex {self.task_id!r}: expectation {row_counts[0]!r} (RowCountChange) compares what is published "
-                "with the last run's, and the vertex has no sink; give it to the vertex that has one"
+                f"vertex {self.task_id!r}: expectation {row_counts[0]!r} (RowCountChange) compares published rows with "
+                "the last run's, and the vertex has no sink; declare it on the vertex that has one"
             )
 
     def _check_transform(self) -> None:

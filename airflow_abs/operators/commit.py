@@ -74,7 +74,7 @@ class CommitOperator(JobTask):
                 "published %s: %d files, %d rows, %d bytes", vertex, sizes["files"], sizes["rows"], sizes["bytes"]
             )
             if sizes["replaced"]:
-                self.log.info("this replaced what %s had published", ", ".join(sizes["replaced"]))
+                self.log.info("this replaced the output of %s", ", ".join(sizes["replaced"]))
             if sizes.get("foreign_files"):
                 self.log.warning(
                     "this replaced %d files that no publication to it knew; folders in it that were targets: %d",
@@ -130,7 +130,7 @@ def _describe(region: str) -> str:
     """Documentation of the task in the UI."""
     return (
         f"Publishes what all subtasks of **{region}** wrote for its sinks: all of it at once, or nothing. Readers see "
-        "the old output or the new one, never a mixture; a repeated commit changes nothing.\n\nBefore that it sees "
-        "whether the rows are as `expect=` says; if not, nothing is published.\n\nIts asset event carries "
-        "the run, its date, rows, bytes and files of each sink, and what came of the expectations."
+        "the old output or the new one, never a mixture; a repeated commit changes nothing.\n\nBefore that it checks "
+        "the expectations (`expect=`); if one fails, nothing is published.\n\nIts asset event has the run, its date, "
+        "rows, bytes and files of each sink, and the results of the expectations."
     )

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from airflow_abs.hooks.ephemeral import Ephemeral
 
 _DOCS = (
-    "Ends what the run still has on the Spark server, and deletes its exchange data if all tasks of the job "
+    "Ends the run's remaining operations on the Spark server, and deletes its exchange data if all tasks of the job "
     "succeeded; after a failure the data stays, so that a cleared subtask finds its inputs. Plan, decisions and "
-    "manifests stay always (a few KB): the tab *Adaptive plan*, `airflow-abs explain` and `replay` read them. "
-    "`airflow-abs gc` deletes what is old. The outcome of the run is added to the job's history, by which the next "
-    "ones are predicted."
+    "manifests always stay (a few KB): the tab *Adaptive plan*, `airflow-abs explain` and `replay` read them. "
+    "`airflow-abs gc` deletes old ones. It adds the outcome of the run to the job's history, from which the next runs "
+    "are predicted."
 )
 
 _DONE = frozenset({"success", "removed", "skipped"})

@@ -26,8 +26,8 @@ _LOOK_SECONDS = 1.0
 
 _START_DOCS = (
     "Submits a Spark Connect server for this run as an application of the cluster, and waits until it answers: a "
-    "minute in the worker, then the task is rescheduled, so that it holds no slot. A server that still runs is "
-    "used on. Clear it, without what is downstream, to replace a server that has ended."
+    "minute in the worker, then the task is rescheduled, so that it holds no slot. It keeps a server that still runs. "
+    "Clear it, without downstream tasks, to replace a server that has ended."
 )
 _STOP_DOCS = "Ends the run's Spark Connect server, whatever happened to the other tasks."
 

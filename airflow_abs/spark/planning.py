@@ -388,7 +388,7 @@ def _find_unrepeatable(compiled: Mapping[str, CompiledVertex]) -> set[str]:
     for name in sorted(found):
         log.info(
             "vertex %r: its random values or row numbers follow the order of its rows, which a shuffle inside it "
-            "changes: it counts as deterministic=False, and if its output is lost, all that has read it runs again",
+            "changes: it counts as deterministic=False, and if its output is lost, everything that has read it reruns",
             name,
         )
     return found

@@ -90,7 +90,7 @@ class SourceInference:
             inferred, told = answer.result(max(0.0, until - monotonic()))
         except Exception as error:
             notes.append(_describe(error, self.records.plan.options.inference_timeout))
-            log.warning("source %s (%s): %s; what plan fixed of it is read", name, table.label, notes[0])
+            log.warning("source %s (%s): %s; reading what plan fixed", name, table.label, notes[0])
         else:
             files = _among(table, listed.files, inferred.files)
             parallelism = _number(table, told)

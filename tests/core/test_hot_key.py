@@ -12,8 +12,8 @@ FOUND = HotKey("enriched.orders", 50, 176 * MIB, 2 * MIB, ("customer_id",), ("17
 
 def test_it_is_told_with_its_place_its_size_and_its_share() -> None:
     assert FOUND.describe() == (
-        "subpartition 50 of orders holds 176.0 MiB, 88 times the median: customer_id = 17 has 97% of the 10,000 rows "
-        "looked at"
+        "subpartition 50 of orders holds 176.0 MiB, 88 times the median: customer_id = 17 has 97% of the 10,000 "
+        "sampled rows"
     )
 
 

@@ -54,7 +54,7 @@ def test_of_two_runs_with_one_output_one_wins_the_other_says_so_and_no_reader_se
     ((winner, _),) = seen[-1]
     (loser,) = set(TWINS) - {winner}
     logs = {run_id: commit_log(airflow, run_id) for run_id in TWINS}
-    assert re.search(rf"this replaced what \w+:twins/{loser}/job had published", logs[str(winner)])
+    assert re.search(rf"this replaced the output of \w+:twins/{loser}/job", logs[str(winner)])
     assert "this replaced" not in logs[loser]
 
 

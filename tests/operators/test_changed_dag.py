@@ -119,9 +119,8 @@ def test_nothing_goes_to_the_old_path_of_a_sink_that_has_another(
 ) -> None:
     assert refusal(run, declare(tmp_path, with_other_sink), "total.commit") == (
         "total: the DAG file has changed since this run was planned: total is declared otherwise; expected the "
-        f"declarations that the plan was made of. Nothing was published. {CLEAR}. If nobody changed the file, it "
-        "computes a value anew each time it is parsed, such as today's date: write a template instead, such as "
-        "{{ ds }}"
+        f"declarations that the run was planned from. Nothing was published. {CLEAR}. If you did not edit the file, it "
+        "computes a value whenever it is parsed, such as today's date: write a template instead, such as {{ ds }}"
     )
     assert not published
 

@@ -155,7 +155,7 @@ def test_a_hot_key_is_told_on_its_card_with_what_to_do(
     told = open_shop(theme=theme, hot=True)["jobs"][0]["regions"][2]["hot_key"]
     (line, advice) = texts(browser, ".hot-key p")
     assert line.startswith(
-        "Hot key: customer_id = 4711 has 93 % of the 100,000 rows of items looked at in subpartition 5,"
+        "Hot key: customer_id = 4711 has 93 % of the 100,000 rows of items sampled in subpartition 5,"
     )
     assert advice == f"What to do: {told['advice']}."
     assert "aggregate by customer_id and another column first" in advice

@@ -32,4 +32,4 @@ def test_sinks_agree_though_one_was_published_before_rows_were_lost(airflow: Air
     assert len(first) == 100
     assert second == [(number, dice, dice) for number, dice in first]
     log = airflow.api.task_log("dice", run_id, "job.second.commit")
-    assert "first was published of rows that do not count any more: publishing it anew" in log
+    assert "first was published from outdated rows: publishing it again" in log

@@ -142,7 +142,7 @@ def test_the_key_of_a_hot_subpartition_is_on_the_page_of_a_run_that_failed(
     open_page(browser, run)
     (line, advice) = texts(browser, "[data-region=work] .hot-key p")
     assert line.startswith("Hot key: customer_id = 1 has ")
-    assert f"looked at in subpartition {found.subpartition}, which holds " in line
+    assert f"sampled in subpartition {found.subpartition}, which holds " in line
     assert "aggregate by customer_id and another column first" in advice
 
 

@@ -140,5 +140,5 @@ def test_a_stream_is_checked_handed_over_drained_and_stopped_and_its_page_tells_
     stream.write('["number"]', 3)
     clear_task(airflow.api, DAG, run_id, TASK)
     wait_for_task(airflow.api, DAG, run_id, TASK, {"failed"}, SECONDS)
-    assert "as it is now it cannot resume from its checkpoint" in airflow.api.task_error(DAG, run_id, TASK)
+    assert "as it is declared now it cannot resume from its checkpoint" in airflow.api.task_error(DAG, run_id, TASK)
     assert stream.story() == [STARTED, ENDED] * 3

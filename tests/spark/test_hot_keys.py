@@ -101,7 +101,7 @@ def test_the_most_frequent_key_is_found_and_told_with_what_to_do(
     assert found.values == (("Smith & " * 20)[:80], "2026-01-01")  # of a long value its beginning
     assert found.rows == 8000  # of 20,000, of which all those of the key are in one subpartition
     assert 0.9 < found.share < 1
-    (told,) = [record.getMessage() for record in caplog.records if "looked at" in record.getMessage()]
+    (told,) = [record.getMessage() for record in caplog.records if "sampled rows" in record.getMessage()]
     assert told.startswith(f"totals: subpartition {found.subpartition} of sales holds ")
     assert "aggregate by customer id, day and another column first" in told
 
@@ -149,7 +149,7 @@ def test_the_key_of_a_subtask_that_was_done_first_is_found_after_the_run(
     assert found is not None
     assert found.values == ("Smith", "2026-01-01")
     assert found.rows == 8000
-    assert [record.getMessage() for record in caplog.records if "looked at" in record.getMessage()]
+    assert [record.getMessage() for record in caplog.records if "sampled rows" in record.getMessage()]
     assert read_decisions(run.folder).region("totals").hot_key == found  # what the page and `explain` show
 
 

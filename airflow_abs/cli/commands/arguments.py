@@ -40,9 +40,9 @@ def add_run_commands(commands: argparse._SubParsersAction[argparse.ArgumentParse
 def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     explain = commands.add_parser(
         "explain",
-        help="what a run decided and why, from its exchange alone; or the graph of a DAG file",
-        description="Reads plan, decisions and manifests; needs neither Airflow nor Spark, and works after a release. "
-        "For a DAG file it imports the file and draws what it declares.",
+        help="what a run decided and why; or the graph of a DAG file",
+        description="Reads plan, decisions and manifests; needs neither Airflow nor Spark. For a DAG file it imports "
+        "the file and draws the declared graph.",
         epilog=_EXPLAIN_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -58,7 +58,7 @@ def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     replay = commands.add_parser(
         "replay",
-        help="decide a finished run again, offline, with the same options or others",
+        help="decide a finished run again, offline, with the same or other options",
         description="Decides every vertex again from the recorded bytes, and shows both decisions side by "
         "side. Nothing is run or written.",
         epilog=_REPLAY_EXAMPLES,

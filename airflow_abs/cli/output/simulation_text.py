@@ -59,7 +59,7 @@ class Simulation:
             throughput = f"{format_bytes(1 / cost.per_byte)} a second" if cost.per_byte else "any number of bytes"
             lines.append(f"{name}: {cost.fixed:.2f} s for a subtask, then {throughput} on a slot")
         lines += [
-            "however many slots, each is as fast as those of these runs; storage keeps up; nothing else runs on them",
+            "each slot is as fast as in these runs, however many; storage keeps up; the slots run nothing else",
             f"sources grow {files}{staying}; what a vertex reads and writes grows as its sources do",
             "keys stay spread as they are; a hot one grows as the others do",
             f"Airflow starts a subtask every {self.costs.interval:.2f} s, as in these runs",

@@ -65,8 +65,8 @@ def chain_row_by_row(
         EdgeDurability(
             each,
             False,
-            f"chained: {each.consumer} reads {each.producer} row by row and nobody else does, so it runs in the same "
-            "subtasks; chaining=False writes the rows",
+            f"chained: {each.consumer} reads {each.producer} row by row and is its only reader, so it runs in the "
+            "same subtasks; chaining=False writes the rows",
         )
         for each in chained
     )

@@ -69,7 +69,7 @@ def _declared(graph: JobGraph, region: Region, declared: DeclaredDemands) -> Ite
         if graph.vertex(vertex).expectations:
             yield f"{vertex} has expectations: its readers do not run on rows that fail them"
         if vertex in declared.nondeterministic:
-            yield f"{vertex} gives other rows when it runs again: its readers need the ones that it gave"
+            yield f"{vertex} gives other rows when it reruns, and its readers need the first ones"
         if vertex in declared.ordered:
             yield f"another task comes after {vertex}"
     for edge in _outputs(graph, region):

@@ -121,7 +121,9 @@ def read_expectations(vertex: str, declared: Mapping[str, object]) -> tuple[Expe
     found = []
     for name, value in declared.items():
         if not isinstance(name, str) or not name.strip():
-            raise JobGraphError(f"vertex {vertex!r}: an expectation is named {name!r}; expected a text, 'positive' say")
+            raise JobGraphError(
+                f"vertex {vertex!r}: an expectation is named {name!r}; expected a string such as 'positive'"
+            )
         try:
             entry = Expect(value) if isinstance(value, str) else value
         except InvalidValueError as error:

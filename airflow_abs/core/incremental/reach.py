@@ -35,13 +35,13 @@ def check_incremental_source(graph: JobGraph, vertex: str, modes: Mapping[str, s
     sinks = sinks_after(graph, vertex)
     if not sinks:
         raise JobGraphError(
-            f"vertex {vertex!r}: its source is incremental, and no sink comes after it; files count as read once what "
-            "was made of them is published: give it, or a vertex after it, a sink with mode='append'"
+            f"vertex {vertex!r}: its source is incremental, and no sink comes after it; files count as read once "
+            "output made from them is published: give it, or a vertex after it, a sink with mode='append'"
         )
     for sink in sinks:
         if modes[sink] not in _KEEPS_OTHERS:
             raise JobGraphError(
                 f"vertex {sink!r}: the mode of its sink is {modes[sink]!r}, and it depends on the incremental source "
-                f"of {vertex!r}: a run would replace what earlier runs made of files that are never read again. Use "
-                "mode='append': a run that is repeated replaces its own rows there, and no others"
+                f"of {vertex!r}: a run would replace output of files that are never read again. Use mode='append', "
+                "where a repeated run replaces only its own rows"
             )

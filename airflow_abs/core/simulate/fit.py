@@ -109,7 +109,7 @@ def _check(jobs: Sequence[RecordedJob]) -> None:
                 )
             if region.options.slots is None:
                 raise InvalidValueError(
-                    f"run {job.name}: it does not say how many slots it had; expected a run of a job with slots"
+                    f"run {job.name}: its number of slots is not recorded; expected a run of a job with slots"
                 )
 
 

@@ -152,7 +152,7 @@ class SlotPool:
         return self.tick(now)
 
     def set_capacity(self, slots: int, now: float) -> list[SlotAction]:
-        """The cluster was looked at anew."""
+        """The cluster was checked again."""
         check_int("slots", slots, at_least=0)
         self.capacity = slots
         if not slots:

@@ -32,8 +32,8 @@ def find_obstacle(kept: QueryLayout | None) -> str:
     provider = kept.settings.get(STATE_STORE, "")
     if provider != ROCKSDB:
         return (
-            f"it is kept by {provider.rpartition('.')[2] or 'an unknown state store'}, and Spark repartitions that of "
-            "RocksDB only; give the stream another checkpoint and another sink, and it begins anew with RocksDB"
+            f"it is kept by {provider.rpartition('.')[2] or 'an unknown state store'}, and Spark repartitions only "
+            "state in RocksDB; give the stream another checkpoint and another sink to start over with RocksDB"
         )
     for operator in kept.operators:
         if operator.kind not in _OPERATORS:

@@ -198,7 +198,7 @@ class StreamSupervisor:
             case State.CREATING_EXECUTION_GRAPH | State.EXECUTING:
                 if failure is None and self._ends:
                     return self._tell_states(ExecutionEnded(ExecutionStatus.FINISHED), now)
-                return self._fail(failure or QueryFailure("somebody else has stopped the query"), now)
+                return self._fail(failure or QueryFailure("the query was stopped from outside"), now)
             case State.STOP_WITH_SAVEPOINT if failure is not None:
                 return self._fail(failure, now)
         return self._tell_states(ExecutionEnded(ExecutionStatus.FINISHED), now)

@@ -88,8 +88,8 @@ def begin_publication(folder: JobFolder, source: PlannedSource, open_path: OpenP
     for file in own.files if own is not None else ():
         if now.get(file.path, file) != file:
             raise ExchangeError(
-                f"vertex {vertex!r}: {file.path} was written again while this run read it; nothing was published. "
-                "Clear the task plan, and let writers put files there whole, by a rename"
+                f"vertex {vertex!r}: {file.path} was rewritten while this run read it; nothing was published. Clear "
+                "the task plan, and have writers put files there whole, by a rename"
             )
 
     def begin(position: Position) -> Position:
@@ -130,8 +130,8 @@ def _refuse_changed(vertex: str, files: Files, run: str, taking: Taking) -> None
     if taking.missing:
         raise ExchangeError(
             f"vertex {vertex!r}: {format_count(len(taking.missing), 'file')} that run {run} has read "
-            f"{'is' if len(taking.missing) == 1 else 'are'} gone (such as {taking.missing[0].path}), so what it "
-            "published cannot be made again; its output stays as it is. Put them back, or leave this run as it was"
+            f"{'is' if len(taking.missing) == 1 else 'are'} gone (such as {taking.missing[0].path}), so its output "
+            "cannot be recomputed, and stays as it is. Restore them, or do not clear this run"
         )
     if taking.changed and files.rewritten == "error":
         owner, file = taking.changed[0]
@@ -147,9 +147,13 @@ def _tell(vertex: str, found: int, taking: Taking) -> None:
     size = format_bytes(sum(file.bytes for file in files))
     log.info("%s: %d of %s to read, %s", vertex, len(files), format_count(found, "file"), size)
     if taking.changed:
-        log.info("%s: %d were written again since they were read, and count as read", vertex, len(taking.changed))
+        log.info(
+            "%s: rewritten since they were read, and counted as read: %s",
+            vertex,
+            format_count(len(taking.changed), "file"),
+        )
     for run in taking.given_up:
-        log.info("%s: run %s ended without publishing; its files are free again", vertex, run)
+        log.info("%s: run %s ended without publishing, and releases its files", vertex, run)
     for run in taking.unsure:
         log.warning(
             "%s: run %s ended while it published, and no other run gets its files; clear its task commit, which finds "

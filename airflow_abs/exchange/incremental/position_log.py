@@ -86,9 +86,10 @@ def check_begins(folder: JobFolder, vertex: str, sources: Collection[str], jobs:
     ]
     if left:
         raise ExchangeError(
-            f"vertex {vertex!r}: nothing was read of its source under this name, and {left[0]} holds what was read for "
-            "a vertex that the DAG has no more. If that was this source under another name, rename the folder to "
-            f"{locate(folder.position_path(vertex))}, or all its files are read and published once more; else delete it"
+            f"vertex {vertex!r}: its source has no position under this name, and {left[0]} is the position of a vertex "
+            "that is no longer in the DAG. If that was this source under another name, rename the folder to "
+            f"{locate(folder.position_path(vertex))}, or all its files are read and published again; otherwise delete "
+            "it"
         )
 
 

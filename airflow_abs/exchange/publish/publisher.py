@@ -51,6 +51,5 @@ class Publisher:
             raise SupersededError(
                 f"{target}: a later plan of this run ({self.identity}) has published to it, number {published}, and "
                 f"this commit is of plan number {self.generation}; nothing was published. The run was cleared while "
-                "this commit was under way; if its rows are to be replaced once more, clear the task plan and "
-                "everything after it"
+                "this commit ran; to replace its rows again, clear the task plan and everything after it"
             )

@@ -302,9 +302,9 @@ class JobPlan:
         if changed:
             raise PlanMismatchError(
                 f"{region}: the DAG file has changed since this run was planned: {', '.join(changed)}; expected the "
-                "declarations that the plan was made of. Nothing was published. Clear plan as well, and everything "
-                "after it. If nobody changed the file, it computes a value anew each time it is parsed, such as "
-                "today's date: write a template instead, such as {{ ds }}"
+                "declarations that the run was planned from. Nothing was published. Clear plan as well, and everything "
+                "after it. If you did not edit the file, it computes a value whenever it is parsed, such as today's "
+                "date: write a template instead, such as {{ ds }}"
             )
 
     def declared_regions(self, name: str) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def _describe(verdicts: Sequence[Verdict]) -> str:
     return (
         f"vertex {first.vertex!r}: its rows are not as expected: {told}. Nothing that depends on them is published; "
         f"readers still see the previous output. Correct the data or the transform and clear plan and everything after "
-        "it; or, if the rows are right, raise the tolerance (or say on_failure='warn') and do the same"
+        "it; or, if the rows are right, raise the tolerance (or set on_failure='warn') and do the same"
     )
 
 

@@ -38,7 +38,7 @@ def check_current(records: RunRecords, name: str) -> dict[Subtask, Subtask]:
         try:
             _check_decision(records, region)
         except (MissingFileError, DamagedFileError) as error:
-            log.warning("what %s was made of is not known any more: %s", region, error)
+            log.warning("the inputs of %s are no longer known: %s", region, error)
             continue
         _check_attempts(records, region)
     return read_outdated(records, name)

@@ -40,7 +40,7 @@ class Kafka:
             )
         again = sorted({_SERVERS, _TOPICS, "subscribePattern", "assign"} & self.options.keys())
         if again:
-            raise ValueError(f"Kafka: the option {again[0]} says what servers= and topics= say; drop it")
+            raise ValueError(f"Kafka: the option {again[0]} repeats servers= or topics=; drop it")
         for name, value in self.options.items():
             is_latest = name.lower() == _ENDING.lower() and value == "latest"
             if not is_latest and name.lower() in {each.lower() for each in (_ENDING, *_OTHER_ENDS)}:

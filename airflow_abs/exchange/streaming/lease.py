@@ -182,9 +182,11 @@ class CheckpointLease:
 
     def _held(self, other: Holder | None) -> CheckpointHeldError:
         who = (
-            f"{other.owner} runs a query on it (session {other.session_id})" if other else "somebody runs a query on it"
+            f"{other.owner} runs a query on it (session {other.session_id})"
+            if other
+            else "another process runs a query on it"
         )
         return CheckpointHeldError(
             f"{self._name}: {who}; expected one query at a time. Stop the other one, or give this stream a checkpoint "
-            "of its own; one that was killed lets go of it after a minute"
+            "of its own; a killed one releases it after a minute"
         )

@@ -39,7 +39,7 @@ def continue_life(checkpoint: ExchangePath) -> StreamLife:
     try:
         return read_life(checkpoint) or StreamLife()
     except ExchangeError as error:
-        log.warning("what was remembered of the stream cannot be read, and starts over: %s", error)
+        log.warning("the stream's record cannot be read, and starts over: %s", error)
         return StreamLife()
 
 
@@ -48,4 +48,4 @@ def write_life(checkpoint: ExchangePath, life: StreamLife) -> None:
     try:
         write_json(checkpoint / _PLACE, asdict(life))
     except ExchangeError as error:
-        log.warning("what happens to the stream is not remembered: %s", error)
+        log.warning("the stream's record cannot be written: %s", error)

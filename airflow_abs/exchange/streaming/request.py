@@ -53,6 +53,6 @@ def read_request(checkpoint: ExchangePath, query: str) -> StreamRequest | None:
     except MissingFileError:
         return None
     except ExchangeError as error:
-        log.warning("what is asked of the stream cannot be read: %s", error)
+        log.warning("the request to the stream cannot be read: %s", error)
         return None
     return request if request.query == query else None

@@ -156,7 +156,7 @@ function farOf({ name, vertices, region }, progress) {
 function tellFar({ far }) {
   if (far?.state !== "running") return null;
   if (far.share !== null) return `${Math.round(100 * far.share)} % of its Spark tasks are done; stages that work for several vertices count for each`;
-  return far.why && `How far it is by itself is not known: ${far.why}`;
+  return far.why && `Its own progress is not known: ${far.why}`;
 }
 
 function tellBox(node) {

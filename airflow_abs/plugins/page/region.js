@@ -68,7 +68,7 @@ function drawHotKey({ hot_key: hot }) {
   if (!hot) return null;
   const times = number(Math.round(hot.bytes / Math.max(1, hot.median)));
   return h("section", { class: "hot-key", "aria-label": "Hot key" },
-    h("p", null, "Hot key: ", h("b", null, hot.key), ` has ${percent(hot.rows, hot.rows_seen)} of the ${number(hot.rows_seen)} rows of ${hot.input.split(".").pop()} looked at in subpartition ${hot.subpartition}, which holds ${bytes(hot.bytes)} of them, ${times} times the median.`),
+    h("p", null, "Hot key: ", h("b", null, hot.key), ` has ${percent(hot.rows, hot.rows_seen)} of the ${number(hot.rows_seen)} rows of ${hot.input.split(".").pop()} sampled in subpartition ${hot.subpartition}, which holds ${bytes(hot.bytes)} of them, ${times} times the median.`),
     h("p", null, `What to do: ${hot.advice}.`));
 }
 

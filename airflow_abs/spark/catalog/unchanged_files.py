@@ -24,8 +24,8 @@ from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 from airflow_abs.spark.source_files import escape_path
 
 _ADVICE = (
-    "somebody overwrote or deleted it since. Clear plan and everything after it, and let no one overwrite the table "
-    "while a run reads it"
+    "it was overwritten or deleted since. Clear plan and everything after it, and do not overwrite the table while a "
+    "run reads it"
 )
 _COLUMNS = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 _WANTED = ("path", "length", "unix_millis(modificationTime)")

@@ -328,8 +328,7 @@ class _VertexCompilation:
         if reads_stream(relation):
             raise JobGraphError(
                 f"vertex {vertex!r}: its transform reads a stream (readStream), which has no end, and a subtask reads "
-                "what is there; give it source=Files(..., incremental=True), which gives each run what has come "
-                "since the last"
+                "what is there; give it source=Files(..., incremental=True), which gives each run the new files"
             )
         found = find_placeholders(relation)
         for name, placeholder in self.expected.items():

@@ -32,7 +32,7 @@ class Ability:
 
 
 # `operations.is_alive`
-OPERATION_STATUS = Ability((4, 2), "it has no GetStatus", "whether an operation lives is told by its session")
+OPERATION_STATUS = Ability((4, 2), "it has no GetStatus", "the session tells whether an operation is alive")
 # `classification.py`
 PYTHON_ERROR_CLASSES = Ability(
     (4, 2), "errors of its Python functions have no error class", "they are told by the class of Java's exception"

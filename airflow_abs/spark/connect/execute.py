@@ -104,7 +104,7 @@ async def execute_operation(
         if await is_alive(connection, operation):
             raise
         raise OperationCancelledError(
-            f"Spark operation {operation.operation_id} was ended together with its session; somebody released it"
+            f"Spark operation {operation.operation_id} was ended together with its session, which was released"
         ) from None
     except TimeoutError:
         if not clock.expired():

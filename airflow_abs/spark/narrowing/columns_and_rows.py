@@ -289,7 +289,7 @@ def _missing(vertex: str, entry: StructField) -> Any:
     name = entry.name
     text = proto.Expression(
         literal=proto.Expression.Literal(
-            string=f"{_NOT_WRITTEN} {name!r} of vertex {vertex!r}, because Spark's planner found nobody who reads it; "
+            string=f"{_NOT_WRITTEN} {name!r} of vertex {vertex!r}, because Spark's planner found no reader of it; "
             f"set edge_columns='all' for {vertex!r}"
         )
     )
@@ -333,7 +333,7 @@ def _check_unread(
                     if found:
                         raise JobGraphError(
                             f"vertex {own.name!r}: Spark's plan reads column {found[1]} of vertex {found[2]}, and its "
-                            f"planner found nobody who does; set edge_columns='all' for {found[2]}, and report it"
+                            f"planner found no reader of it; set edge_columns='all' for {found[2]}, and report it"
                         )
 
 

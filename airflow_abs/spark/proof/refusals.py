@@ -106,7 +106,7 @@ def limit(operator: Operator, rows: Rows) -> Refusal:
     if rows.divided:
         return Refusal(
             "limit()/offset()",
-            "needs all rows in one subtask: each would take so many of its own",
+            "needs all rows in one subtask: each would take this many of its own",
             f"{_OWN_VERTEX} with VertexOptions(parallelism=1)",
             ("limit", "offset", "tail", "sql"),
             rows.inputs,

@@ -175,8 +175,8 @@ async def _check_sources(source: InputSource, spec: SubtaskSpec) -> None:
             by, task = ("decide", f"{spec.region.name}.decide") if each.taken is None else ("plan", "plan")
             raise SourceChangedError(
                 f"source {each.label}: {changed}: not the file that {by} listed. Clear {task} and everything after "
-                "it (plan as well if the columns are others now), and let no one write over the files of a source "
-                "while a run reads it"
+                "it (plan as well if the columns are others now), and do not overwrite files of a source while a run "
+                "reads it"
             )
 
 
@@ -194,7 +194,9 @@ async def check_copy(source: str, files: Sequence[SourceFile], root: ExchangePat
     copied = [file for file in files if is_landed(file.path)]
     changed = await asyncio.to_thread(find_changed, source, copied, lambda _: root)
     if changed is not None:
-        raise SourceChangedError(f"source {source}: {changed}: {_COPY}, and let no one else write to the exchange")
+        raise SourceChangedError(
+            f"source {source}: {changed}: {_COPY}, and let only Airflow and Spark write to the exchange"
+        )
 
 
 def _explain_source(spec: SubtaskSpec, error: InputLostError) -> SparkOperationError:

@@ -247,7 +247,7 @@ class _TryRun:
         for attempt in dict.fromkeys([self.record.attempt, *tries]):
             noted = read_written(self.folder, region.name, self.index, attempt, decision=decision)
             if found := first_whole(self.folder, region.steps, noted, suspects):
-                log.info("going on behind what attempt %d has written: %s", attempt, ", ".join(found))
+                log.info("continuing after what attempt %d has written: %s", attempt, ", ".join(found))
                 return found
         return {}
 

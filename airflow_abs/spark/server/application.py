@@ -107,7 +107,7 @@ def server_endpoint(server: RunServer | None, secret: str, user_id: str | None) 
     if server is None or not server.host:
         found = "it was not started" if server is None or not server.application else "it is only being started"
         raise ConnectServerUnreachableError(
-            f"this run has no Spark server: {found}; clear start_server of the run, without what is downstream"
+            f"this run has no Spark server: {found}; clear start_server of the run, without downstream tasks"
         )
     token = derive_token(secret, server.key)
     endpoint = ConnectEndpoint(
@@ -129,5 +129,5 @@ def server_endpoint(server: RunServer | None, secret: str, user_id: str | None) 
 def _remedy(server: RunServer) -> str:
     return (
         f"it was started for this run as {server.application}, whose log says why it ended; clear start_server of the "
-        "run, without what is downstream, to have a new one"
+        "run, without downstream tasks, to start a new one"
     )

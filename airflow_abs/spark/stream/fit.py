@@ -75,8 +75,8 @@ async def check_fit(connection: Connection, candidate: Candidate) -> None:
         raise _misfit(
             candidate,
             "; ".join(misfits),
-            "Take the change back; or give it another checkpoint and another sink, and it begins anew with all that "
-            "its source holds",
+            "Undo the change; or give it another checkpoint and another sink, to start over with everything in its "
+            "source",
         )
 
 
@@ -121,7 +121,7 @@ def _check_sink(candidate: Candidate, before: list[Any], done: int) -> None:
                 candidate,
                 f"its sink is written as {_shape(now)} now, and was written as {_shape(start)}: one folder cannot be "
                 "read as both",
-                "Take the change back; or give it another sink and another checkpoint",
+                "Undo the change; or give it another sink and another checkpoint",
             )
 
 
@@ -136,15 +136,15 @@ def _check_sources(candidate: Candidate, before: list[Any]) -> None:
                 candidate,
                 f"it reads {', '.join(now)} now, and has read {', '.join(was)}: Spark resumes in the same folders and "
                 "topics only",
-                "Take the change back, and put what is new into the former place; or give it another checkpoint and "
-                "another sink",
+                "Undo the change, and put new data into the former place; or give it another checkpoint and another "
+                "sink",
             )
 
 
 def _misfit(candidate: Candidate, what: str, remedy: str) -> CheckpointMisfitError:
     where = str(locate(candidate.checkpoint))
     return CheckpointMisfitError(
-        f"{candidate.who}: as it is now it cannot resume from its checkpoint {where}: {what}. {remedy}"
+        f"{candidate.who}: as it is declared now it cannot resume from its checkpoint {where}: {what}. {remedy}"
     )
 
 

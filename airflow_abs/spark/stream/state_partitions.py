@@ -37,7 +37,7 @@ from airflow_abs.spark.stream.repartition_application import SILENT_SECONDS
 
 log = logging.getLogger(__name__)
 
-_FIXED = "Spark fixes them with the first batch of a checkpoint; Rescale(repartition_state=...) cuts it anew"
+_FIXED = "Spark fixes them with the first batch of a checkpoint; Rescale(repartition_state=...) repartitions it"
 _NOT_ALONE = "its last query was on another Spark server, where it may still run; the next start tries it again"
 _TRIES = 2
 _GRACE_SECONDS = 2.0

@@ -149,7 +149,7 @@ class CatalogPublication:
                 raise TableError(
                     f"table {self._name}: its property {name}, which says how far this run came with publishing, "
                     f"reads {found.table_properties[name]!r}; expected a state, a digest, two numbers and an identity. "
-                    "Spark hides properties that look like secrets (spark.redaction.regex), or somebody changed it; "
+                    "Spark hides properties that look like secrets (spark.redaction.regex), or it was changed; "
                     f"nothing was published. See that the run's rows are not in the table, remove the property (ALTER "
                     f"TABLE ... UNSET TBLPROPERTIES ('{name}')), and run commit again"
                 )
@@ -304,7 +304,7 @@ class CatalogPublication:
     def _moved_elsewhere(self) -> TargetBusyError:
         return TargetBusyError(
             f"table {self.target.table}: others changed where its files are while this run appended to it, and it does "
-            "not hold this run's rows. Run commit again when nobody overwrites it"
+            "not hold this run's rows. Run commit again when no other writer overwrites it"
         )
 
     def _check_order(self) -> None:

@@ -92,7 +92,7 @@ def check_writable(name: str, table: DeltaTable, mode: TableMode) -> None:
     if constraints := sorted(key for key in settings if key.startswith("delta.constraints.")):
         raise TableError(
             f"table {name}: has the constraint {constraints[0].rpartition('.')[2]!r} ({settings[constraints[0]]}), "
-            "which nobody would check; declare it in the vertex's expect=, and publish to a table without it"
+            "which this package does not check; declare it in the vertex's expect=, and publish to a table without it"
         )
     _check_columns(name, stored_fields(table))
     if mode != "append":

@@ -35,13 +35,13 @@ def test_a_chain_has_the_subtasks_and_inputs_of_its_first_region_and_the_name_of
         (
             "b",
             False,
-            "chained: c reads b row by row and nobody else does, so it runs in the same subtasks; "
+            "chained: c reads b row by row and is its only reader, so it runs in the same subtasks; "
             "chaining=False writes the rows",
         ),
         (
             "c",
             False,
-            "chained: d reads c row by row and nobody else does, so it runs in the same subtasks; "
+            "chained: d reads c row by row and is its only reader, so it runs in the same subtasks; "
             "chaining=False writes the rows",
         ),
     ]

@@ -38,7 +38,7 @@ def ran(seconds: float, planned: float | None, *regions: str) -> JobHistory:
 def test_what_is_declared_of_vertices_and_edges() -> None:
     graph = graph_of("a>b b>c c>d d>e", sinks="d", durable="bc")
     assert find_declared(graph, DeclaredDemands(nondeterministic={"a"}, ordered={"c"})) == {
-        "a": "a gives other rows when it runs again: its readers need the ones that it gave",
+        "a": "a gives other rows when it reruns, and its readers need the first ones",
         "b": "durable=True on the edge to c",
         "c": "another task comes after c",
         "d": "d has a sink",
@@ -91,7 +91,7 @@ def test_what_took_about_as_long_or_ran_alone_is_not(history: JobHistory) -> Non
         (
             graph_of("a>b", inside="ab"),
             DeclaredDemands(nondeterministic={"a"}),
-            "a gives other rows when it runs again: its readers need the ones that it gave",
+            "a gives other rows when it reruns, and its readers need the first ones",
         ),
         (graph_of("a>b a>c", inside="ab", durable="ac"), DeclaredDemands(), r"durable=True on the edge to c"),
     ],

@@ -36,8 +36,8 @@ def test_a_sink_that_would_lose_what_is_never_read_again_is_refused(mode: str) -
         check_incremental_source(job(), "customers", {"orders": "append", "total": mode})
     assert str(caught.value) == (
         f"vertex 'total': the mode of its sink is {mode!r}, and it depends on the incremental source of 'customers': a "
-        "run would replace what earlier runs made of files that are never read again. Use mode='append': a run that is "
-        "repeated replaces its own rows there, and no others"
+        "run would replace output of files that are never read again. Use mode='append', where a repeated run "
+        "replaces only its own rows"
     )
 
 
@@ -46,6 +46,6 @@ def test_a_source_whose_rows_are_published_nowhere_is_refused() -> None:
     with pytest.raises(JobGraphError) as caught:
         check_incremental_source(alone, "orders", {})
     assert str(caught.value) == (
-        "vertex 'orders': its source is incremental, and no sink comes after it; files count as read once what was "
-        "made of them is published: give it, or a vertex after it, a sink with mode='append'"
+        "vertex 'orders': its source is incremental, and no sink comes after it; files count as read once output made "
+        "from them is published: give it, or a vertex after it, a sink with mode='append'"
     )

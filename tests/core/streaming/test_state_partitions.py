@@ -20,8 +20,8 @@ def test_aggregations_deduplications_and_joins_in_rocksdb_can_be() -> None:
 
 def test_the_state_store_that_spark_has_by_default_cannot_be() -> None:
     assert find_obstacle(layout("dedupe", store=HDFS)) == (
-        "it is kept by HDFSBackedStateStoreProvider, and Spark repartitions that of RocksDB only; give the stream "
-        "another checkpoint and another sink, and it begins anew with RocksDB"
+        "it is kept by HDFSBackedStateStoreProvider, and Spark repartitions only state in RocksDB; give the stream "
+        "another checkpoint and another sink to start over with RocksDB"
     )
     assert "an unknown state store" in find_obstacle(QueryLayout(1))
 

@@ -122,7 +122,7 @@ def test_a_query_that_reads_what_is_there_is_done_when_it_ends() -> None:
 
 def test_a_query_without_end_that_was_stopped_by_others_starts_again() -> None:
     told = executing().see(QueryEnded(), 9)
-    assert told[0] == Tell(S.EXECUTING, S.RESTARTING, "failed: somebody else has stopped the query")
+    assert told[0] == Tell(S.EXECUTING, S.RESTARTING, "failed: the query was stopped from outside")
 
 
 def test_a_drained_stream_is_stopped_and_has_succeeded() -> None:

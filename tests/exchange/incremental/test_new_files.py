@@ -99,7 +99,7 @@ def test_a_file_that_was_written_again_is_skipped_where_that_is_declared(
     deliver(lake / "a.csv", "1,2", at=2_000.0)
     with caplog.at_level(logging.INFO):
         assert names(take(lake, "2", rewritten="skip")) == []
-    assert "orders: 1 were written again since they were read, and count as read" in caplog.messages
+    assert "orders: rewritten since they were read, and counted as read: 1 file" in caplog.messages
 
 
 def test_a_run_that_is_cleared_reads_the_same_files_again(lake: Path) -> None:
@@ -114,8 +114,8 @@ def test_a_run_whose_files_are_gone_cannot_be_made_again(lake: Path) -> None:
     with pytest.raises(ExchangeError) as caught:
         take(lake, "1")
     assert str(caught.value) == (
-        f"vertex 'orders': 1 file that run 1 has read is gone (such as file://{lake}/a.csv), so what it published "
-        "cannot be made again; its output stays as it is. Put them back, or leave this run as it was"
+        f"vertex 'orders': 1 file that run 1 has read is gone (such as file://{lake}/a.csv), so its output cannot be "
+        "recomputed, and stays as it is. Restore them, or do not clear this run"
     )
 
 
@@ -125,7 +125,7 @@ def test_a_run_that_ended_gives_its_files_up_and_cannot_publish_them_any_more(
     old = take(lake, "1")
     with caplog.at_level(logging.INFO):
         assert names(take(lake, "2", over=True)) == ["a.csv"]
-    assert "orders: run 1 ended without publishing; its files are free again" in caplog.messages
+    assert "orders: run 1 ended without publishing, and releases its files" in caplog.messages
     with pytest.raises(CommitError) as caught:
         begin_publication(folder_of(lake, "1"), planned(old), Path)
     assert str(caught.value) == (
@@ -150,8 +150,8 @@ def test_a_file_that_changes_while_it_is_read_is_not_published(lake: Path) -> No
     with pytest.raises(ExchangeError) as caught:
         begin_publication(folder_of(lake, "1"), planned(new), Path)
     assert str(caught.value) == (
-        f"vertex 'orders': file://{lake}/a.csv was written again while this run read it; nothing was published. Clear "
-        "the task plan, and let writers put files there whole, by a rename"
+        f"vertex 'orders': file://{lake}/a.csv was rewritten while this run read it; nothing was published. Clear the "
+        "task plan, and have writers put files there whole, by a rename"
     )
     publish(lake, "1", take(lake, "1"))  # what it says
 

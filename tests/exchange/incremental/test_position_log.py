@@ -32,7 +32,7 @@ def test_a_source_under_another_name_is_not_read_from_its_beginning_again(job: J
     check_begins(job, "customers", ["orders", "customers"], [job.job])  # a second source
     old, new = locate(job.position_path("orders")), locate(job.position_path("sold"))
     message = (
-        f"'sold': nothing was read of its source under this name, and {old} holds what .* rename the folder to {new},"
+        f"'sold': its source has no position under this name, and {old} is the position .* rename the folder to {new},"
     )
     with pytest.raises(ExchangeError, match=message) as refused:
         check_begins(job, "sold", ["sold"], [job.job])
@@ -40,7 +40,7 @@ def test_a_source_under_another_name_is_not_read_from_its_beginning_again(job: J
     other = replace(job, job="other")
     check_begins(other, "orders", ["orders"], [job.job, "other"])  # a second job
     check_begins(other, "orders", ["orders"], [])
-    with pytest.raises(ExchangeError, match=f"{old} holds what"):
+    with pytest.raises(ExchangeError, match=f"{old} is the position"):
         check_begins(other, "orders", ["orders"], ["other"])
 
 

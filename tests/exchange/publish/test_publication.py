@@ -69,8 +69,8 @@ def test_a_commit_of_an_earlier_plan_does_not_replace_what_a_later_one_published
         publish(target, stage(root, ["late"], attempt=3), mode=mode, publisher=plan_of(1))
     assert str(refused.value) == (
         f"sink {locate(target)}: a later plan of this run (one:dag/monday/job) has published to it, number 2, and this "
-        "commit is of plan number 1; nothing was published. The run was cleared while this commit was under way; if "
-        "its rows are to be replaced once more, clear the task plan and everything after it"
+        "commit is of plan number 1; nothing was published. The run was cleared while this commit ran; to replace its "
+        "rows again, clear the task plan and everything after it"
     )
     assert refused.value.restartable is False
     assert visible(target) == ["b"]

@@ -28,8 +28,7 @@ def test_who_comes_second_is_told_who_is_there(job: JobFolder) -> None:
         lease(job, clock, "two").take()
     assert str(caught.value) == (
         f"checkpoint {job.root / 'checkpoint'}: one runs a query on it (session s-one); expected one query at a time. "
-        "Stop the other one, or give this stream a checkpoint of its own; one that was killed lets go of it after a "
-        "minute"
+        "Stop the other one, or give this stream a checkpoint of its own; a killed one releases it after a minute"
     )
 
 

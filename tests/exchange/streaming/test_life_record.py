@@ -51,7 +51,7 @@ def test_a_damaged_one_is_named_to_who_looks_and_begun_anew_by_who_writes(
     with pytest.raises(DamagedFileError, match=r"life\.json: .* bytes that do not end in a checksum"):
         read_life(tmp_path)
     assert continue_life(tmp_path) == StreamLife()
-    assert "what was remembered of the stream cannot be read, and starts over" in caplog.text
+    assert "the stream's record cannot be read, and starts over" in caplog.text
 
 
 def test_one_that_does_not_say_what_it_has_to_is_damaged(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_storage_that_refuses_costs_a_line_in_the_log(tmp_path: Path, caplog: 
     (tmp_path / "_airflow_abs").write_text("a file where the folder would be")
     with caplog.at_level(logging.WARNING):
         write_life(tmp_path, LIFE)
-    assert "what happens to the stream is not remembered" in caplog.text
+    assert "the stream's record cannot be written" in caplog.text
 
 
 def test_the_largest_record_is_small(tmp_path: Path) -> None:

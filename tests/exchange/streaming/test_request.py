@@ -29,4 +29,4 @@ def test_one_that_is_none_is_told_and_left_alone(
 ) -> None:
     write_json(tmp_path / "_airflow_abs" / "request.json", payload)
     assert read_request(tmp_path, "q") is None
-    assert "what is asked of the stream cannot be read" in caplog.text
+    assert "the request to the stream cannot be read" in caplog.text

@@ -146,7 +146,7 @@ def test_a_rate_below_one_is_refused() -> None:
         (("k:9092", []), "Kafka: servers are 'k:9092' and topics []; expected 'host:port' and at least one name"),
         (
             ("k:9092", "clicks", {"subscribe": "x"}),
-            "Kafka: the option subscribe says what servers= and topics= say; drop it",
+            "Kafka: the option subscribe repeats servers= or topics=; drop it",
         ),
         (
             ("k:9092", "clicks", {"endingoffsets": '{"clicks":{"0":9}}'}),

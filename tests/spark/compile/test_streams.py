@@ -27,5 +27,5 @@ def test_a_transform_that_reads_a_stream_is_refused_with_what_to_write(session: 
         compile_vertices(session, graph, {"orders": program})
     assert str(caught.value) == (
         "vertex 'orders': its transform reads a stream (readStream), which has no end, and a subtask reads what is "
-        "there; give it source=Files(..., incremental=True), which gives each run what has come since the last"
+        "there; give it source=Files(..., incremental=True), which gives each run the new files"
     )

@@ -25,7 +25,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
     ),
     "limit of a rebalance input": (
         lambda events: events.limit(3),
-        "each would take so many of its own",
+        "each would take this many of its own",
         "parallelism=1",
     ),
     "limit of the one side of a join": (

@@ -142,7 +142,7 @@ def test_a_file_that_is_not_what_decide_listed_fails_its_subtask_and_is_named(
     assert re.match(rf"source {tmp_path}/lake: file://{changed} {told}", message)
     assert (
         ": not the file that decide listed. Clear numbers.decide and everything after it (plan as well if the columns "
-        "are others now), and let no one write over the files of a source while a run reads it" in message
+        "are others now), and do not overwrite files of a source while a run reads it" in message
     )
     before = read_decision(run.folder, "numbers").digest
     if changed.exists() and change is not CHANGES["other columns"][0]:

@@ -55,7 +55,7 @@ def test_a_run_without_its_server_says_what_to_clear(server: RunServer | None, f
     with pytest.raises(ConnectServerUnreachableError) as caught:
         server_endpoint(server, "secret", None)
     assert str(caught.value) == (
-        f"this run has no Spark server: {found}; clear start_server of the run, without what is downstream"
+        f"this run has no Spark server: {found}; clear start_server of the run, without downstream tasks"
     )
     assert caught.value.restartable
 
@@ -90,6 +90,6 @@ def test_a_server_that_went_away_says_how_to_have_a_new_one() -> None:
     error: Any = SimpleNamespace(code=lambda: grpc.StatusCode.UNAVAILABLE, details=lambda: "connection refused")
     assert str(describe_unreachable(server_endpoint(UP, "secret", None), error, 3.0)) == (
         "no Spark Connect server reachable at localhost:4711: connection refused; it was started for this run as "
-        "driver-1, whose log says why it ended; clear start_server of the run, without what is downstream, to have a "
+        "driver-1, whose log says why it ended; clear start_server of the run, without downstream tasks, to start a "
         "new one"
     )

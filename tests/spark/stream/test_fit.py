@@ -212,7 +212,8 @@ def test_another_sink_one_that_would_be_written_otherwise_and_another_source_are
 
     told = asyncio.run(verdict(compile_to(Files(str(tmp_path / "new"))), tmp_path / "new"))
     assert told == (
-        f"stream 'orders': as it is now it cannot resume from its checkpoint {place.root}/checkpoint: its sink "
+        f"stream 'orders': as it is declared now it cannot resume from its checkpoint {place.root}/checkpoint: its "
+        "sink "
         f"{tmp_path}/new has no batch 0 in its log, which the checkpoint has done: rows that were written before would "
         "be missing there, and Spark cannot read a log that begins in the middle. Give it its former sink; or another "
         "checkpoint, too"
@@ -242,7 +243,8 @@ def test_a_new_checkpoint_with_a_sink_that_was_written_is_refused_and_spark_itse
 
     told, failed = asyncio.run(verdicts())
     assert told == (
-        f"stream 'orders': as it is now it cannot resume from its checkpoint {place.root}/checkpoint: its sink "
+        f"stream 'orders': as it is declared now it cannot resume from its checkpoint {place.root}/checkpoint: its "
+        "sink "
         f"{place.root}/out has batch 0 in its log, and this checkpoint has begun none: Spark would take the next "
         "batches for written, and their rows would be missing. Give it another sink, too; or the checkpoint that the "
         "sink was written with"

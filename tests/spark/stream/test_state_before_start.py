@@ -100,7 +100,7 @@ def test_without_the_option_the_state_keeps_its_partitions(checkpoint: Checkpoin
     prepare(checkpoint.partitions(master=""), 3)
     assert checkpoint.notes == [
         "its state keeps 2 partitions instead of 3: Spark fixes them with the first batch of a checkpoint; "
-        "Rescale(repartition_state=...) cuts it anew"
+        "Rescale(repartition_state=...) repartitions it"
     ]
 
 

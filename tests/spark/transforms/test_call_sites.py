@@ -4,7 +4,7 @@ import inspect
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from airflow_abs.spark.transforms.call_sites import recorded_call_sites
+from airflow_abs.spark.transforms.call_sites import find_lines, recorded_call_sites
 
 
 def make_a_plan() -> str:
@@ -48,3 +48,12 @@ def test_threads_that_compile_side_by_side_record_each_its_own() -> None:
     with recorded_call_sites() as sites:
         make_a_plan()
     assert len(sites) == 1
+
+
+def test_each_of_two_windows_has_its_own_line() -> None:
+    from pyspark.sql.connect import proto
+
+    inner = proto.Relation(common=proto.RelationCommon(plan_id=1), with_columns=proto.WithColumns())
+    outer = proto.Relation(common=proto.RelationCommon(plan_id=2), with_columns=proto.WithColumns(input=inner))
+    sites = {1: "revenue.py:9", 2: "revenue.py:12"}
+    assert find_lines(outer, {"with_columns"}, sites) == " at revenue.py:9 or revenue.py:12"

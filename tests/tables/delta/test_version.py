@@ -137,7 +137,9 @@ def test_what_a_writer_would_owe_the_table_is_refused(tmp_path: Path) -> None:
     create(tmp_path / "checked", [row(1)]).alter.add_constraint({"positive": "id > 0"})
     with pytest.raises(TableError, match=re.escape("maps its columns (delta.columnMapping.mode is 'name')")):
         DeltaTable(str(tmp_path / "mapped")).target(TableAccess(lambda conn_id: {}, Path))
-    with pytest.raises(TableError, match=re.escape("has the constraint 'positive' (id > 0), which nobody would check")):
+    with pytest.raises(
+        TableError, match=re.escape("has the constraint 'positive' (id > 0), which this package does not check")
+    ):
         DeltaTable(str(tmp_path / "checked")).target(TableAccess(lambda conn_id: {}, Path))
 
 

@@ -38,7 +38,7 @@ function openRepair(what, tasks) {
   const dialog = h("dialog", { class: "repairing", "aria-labelledby": "repair-title" }, h("h2", { id: "repair-title" }, `Run again: ${what}`),
     h("label", null, after, " and everything that comes after it"), told,
     h("p", { class: "hint" }, memory.released
-      ? "This run has succeeded and its intermediate data has been deleted: whatever the cleared tasks read is recomputed first."
+      ? "This run has succeeded and its intermediate data has been deleted: the inputs of the cleared tasks are recomputed first."
       : "Everything else keeps its output. New rows replace the old ones once a task has succeeded."),
     h("p", { class: "choices" }, go, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel")));
   let asked = 0;

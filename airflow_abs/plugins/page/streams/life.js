@@ -1,7 +1,7 @@
 "use strict";
 // What happened to a stream: its states as one bar from left to right, restarts, rescales and notes as signs above it.
 const LIFE = { top: 26, tall: 26, least: 2, narrow: 620 };
-const LOOK_AT_LIFE = "Look at a part of the bar for its reason.";
+const LOOK_AT_LIFE = "Point at a part of the bar to read its reason.";
 
 function drawLife(life, now, position) {
   if (!life.changes.length) return null;
