@@ -1,8 +1,8 @@
-"""Which subtasks have to run again because rows that they were made of do not count any more.
+"""Which subtasks must rerun because they were made from outdated rows.
 
-Flink's rule (FLIP-1, `RestartPipelinedRegionFailoverStrategy`): every consumer of a result that is produced anew
-runs again, and so on. Flink restarts it at once; here it is told from what every subtask has noted of what it read, so
-that the answer is the same for every caller, at any time.
+Flink's rule (FLIP-1, `RestartPipelinedRegionFailoverStrategy`): every consumer of a result that is produced again
+reruns, and so on. Flink restarts it at once; here the answer follows from what every subtask has recorded about its
+reads, so it is the same for every caller, at any time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ ReadSpan = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a subtask left behind. `counts` are the attempts that wrote the rows that it has now; `read` says, by
-    producer region, which attempts those were made of."""
+    """The output of a subtask. `counts` are the attempts that wrote its current rows; `read` says from which attempts
+    they were made, by producer region."""
 
     counts: range
     read: Mapping[str, Sequence[ReadSpan]] = field(default_factory=dict)
 
 
 def find_outdated(made: Mapping[str, Mapping[int, Made | None]]) -> dict[Subtask, Subtask]:
-    """The subtasks that have to run again, producers first, each with the one whose rows it has to read anew.
+    """The subtasks that must rerun, producers first, each with the one whose rows it must read again.
 
     Args:
         made: of all subtasks, by region, producers first; None for one without a record. Regions

@@ -1,15 +1,15 @@
-"""Publishing a region of rows that count, whatever is lost of a vertex that is not deterministic meanwhile.
+"""Publishing a region's current rows, even if output of a nondeterministic vertex is lost meanwhile.
 
-    current? --no--> run again what is outdated, and look again
+    current? --no--> rerun what is outdated, and check again
        | yes
-    note that it is published; publish, with a generation that grows with every renewal; current still?
+    record that it is published; publish, with a generation that grows with every renewal; still current?
        | yes                                                          --no--> from the beginning
-    note of which rows
-    has the run published others, of rows that do not count any more? --yes--> the same for each of these
+    record from which rows
+    has the run published other sinks from outdated rows? --yes--> the same for each of these
 
-Two commits that run side by side cannot miss each other. Each notes that it publishes, publishes, and only then looks
-whether its rows still count, while whoever renews a row does that before the commit of its own region looks for such
-notes. A commit that slept meanwhile has an older generation, which targets refuse.
+Two concurrent commits cannot miss each other. Each records that it publishes, publishes, and only then checks whether
+its rows are still current, while rows are renewed before the commit of their own region looks for such records. A
+commit that was paused meanwhile has an older generation, which targets refuse.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from airflow_abs.exchange.results.renewal import has_renewed
 log = logging.getLogger(__name__)
 
 _ROUNDS = 8
-"""Rows that are renewed again and again while they are published are no accident any more."""
+"""Rows that are renewed more often than this during one publication point to a broken storage."""
 
 Published = TypeVar("Published")
 Publish = Callable[[RunRecords, str], Published]
@@ -40,12 +40,12 @@ Renew = Callable[[RunRecords, Mapping[Subtask, Subtask]], None]
 
 
 def commit_region(records: RunRecords, region: str, publish: Publish[Published], renew: Renew) -> Published:
-    """Publish a region, and anew what other regions have published of rows that do not count any more.
+    """Publish a region, and again those other regions that were published from outdated rows.
 
     Args:
         records: of the run, as they are now.
-        region: all of whose subtasks have committed.
-        publish, renew: do it.
+        region: its subtasks have all committed.
+        publish, renew: called to publish, and to rerun subtasks.
 
     Raises:
         OutdatedInputError: names what to clear.

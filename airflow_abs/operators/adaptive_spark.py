@@ -202,8 +202,8 @@ class AdaptiveSparkOperator(OrderedVertex):
                 vertex = each.producer if isinstance(each, Edge) else each
                 if isinstance(vertex, AdaptiveSparkOperator):
                     raise JobGraphError(
-                        f"vertex {self.task_id!r}: argument {name!r} holds the vertex {vertex.task_id!r}, of which no "
-                        "rows would be read there; make it an input of its own, under a name of its own"
+                        f"vertex {self.task_id!r}: argument {name!r} holds the vertex {vertex.task_id!r}, whose "
+                        "rows would not be read there; make it an input of its own, under a name of its own"
                     )
 
     def _check_join(self) -> None:

@@ -119,6 +119,9 @@ def test_one_thing_has_one_number_and_rules_have_words(browser: Any, open_shop: 
         "return [...document.querySelectorAll('.chip')].map((each) => [each.title, each.textContent])"
     )
     assert ["rule sources", "as many subtasks as the source's files need at the target"] in shown
+    # A vertex inside another one's operation has a box of its own, and counts.
+    assert len(texts(browser, ".box")) == 6
+    assert "6 of 6 vertices decided" in texts(browser, "#live")[0]
     facts = " ".join(texts(browser, "[data-region=orders] .facts div"))
     assert "on Spark6.6 s (predicted 9.9 s)" in facts
     assert "bytes out159.2 MiB (predicted 160.0 MiB)" in facts

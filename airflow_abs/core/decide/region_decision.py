@@ -29,10 +29,9 @@ _DESCRIBED_SUBTASKS = 12
 class SubtaskAssignment:
     """What one subtask reads, without the broadcast inputs.
 
-    `subpartitions` holds for all partitioned inputs alike, None if there are none. `splits` are indices by source name.
-    `files` are ranges by the name of a rescale input, of which the files are numbered through, producer by producer;
-    an input of which it reads none is not in it. `bytes` are those of all these. A `hot_part` says which part
-    of one input it reads alone.
+    `subpartitions` is the same for all partitioned inputs, None if there are none. `splits` are indices by source name.
+    `files` are ranges by rescale input, whose files are numbered producer by producer, without inputs that it does not
+    read. `bytes` is the sum of all these. A `hot_part` says which part of one input it reads alone.
     """
 
     index: int

@@ -93,10 +93,10 @@ class BlockingInput:
 class SourceInput:
     """One external source: bytes per split (a file, as a rule).
 
-    `partitions_read`, of a source of which some are left out, are how many of its partitions these splits are, of how
-    many. `note` is for the reason: what else was left out, and by what, or why the source itself did not say.
-    `size_from` says what the bytes rest on: those of a `default` are unknown, and only say that splits are alike.
-    `parallelism` is the number of subtasks that the source itself has inferred, None where its bytes are to say it.
+    `partitions_read` of a pruned source is how many of its partitions are read, and how many there are. `note` is for
+    the reason: what else was left out, and by what, or why the source did not answer. `size_from` says where the bytes
+    come from: with `default` they are unknown, and only say that splits are alike. `parallelism` is the number of
+    subtasks that the source has inferred, None where its bytes decide.
     """
 
     name: str
@@ -182,9 +182,9 @@ class RegionOptions:
     `parallelism` is the user's and is respected as is. `single_subtask_reason` says why the region cannot be spread (an
     all-to-all edge inside it). `default_source_parallelism` falls back to `max_parallelism`. `slots` is how many
     subtasks can run at once, None if that is not known. `most_waves` of subtasks over the slots are enough, however
-    many the target asks for; None: the target is kept. `splittable` are the inputs of which a hot subpartition
-    may be distributed to several subtasks. `max_broadcast_ratio` is the share of the target that
-    broadcast inputs may take from what a subtask reads of its own; None is what the strategy's Flink sets aside.
+    many the target asks for; None keeps the target. `splittable` are the inputs whose hot subpartitions may be
+    distributed to several subtasks. `max_broadcast_ratio` is the share of the target that broadcast inputs may take
+    from a subtask's own input; None is what the strategy's Flink sets aside.
     """
 
     target_bytes: int

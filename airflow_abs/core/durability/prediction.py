@@ -153,8 +153,8 @@ class Prediction:
     """What a region will take if it has all `slots` for itself, and how much it will write.
 
     `output_bytes` are those of all `results`: one for each way in which rows are cut for readers, each with the same
-    `output_rows`, of which only earlier runs say how many. `is_untried`: it ran before, and only ever inside an
-    operation with its readers, so what it would write is not known.
+    `output_rows`, known only from earlier runs. `is_untried`: it ran before, and only ever inside an operation with its
+    readers, so what it would write is not known.
     """
 
     seconds: float

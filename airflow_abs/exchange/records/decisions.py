@@ -27,21 +27,21 @@ from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes
 
 @dataclass(frozen=True, slots=True)
 class StoredDecision:
-    """A decision with the files that its splits mean and the number of subtasks of every producer region.
+    """A decision with the files of its splits and the number of subtasks of every producer region.
 
-    `plan` is the id of the plan that it was made under; `producer_decisions` are the digests of the decisions that
-    mapped the producers: what they write under another one, the ranges of this one do not fit. `measured` is what it
-    rests on, for a replay: bytes per subpartition by input, over all subtasks that had written it by then; where a hot
-    subpartition is distributed, `measured_by_producer` has those of each subtask, and of rescale inputs the bytes of
-    each subtask's files. `placements` are, by rescale input, the checksums of what its producer's subtasks wrote: a
-    file that is named by its number alone must hold the rows that it was decided for. `cut_attempts` are, by input of
-    which hot parts are shares of what one producer wrote, the attempts of all its producers: another attempt may have
-    its rows in other places. `measured_at` is when the last subtask before it ended (when it was decided, if it reads
-    files alone or the triggerer decided), in epoch seconds; None if unknown. `partitions_read` says, by source that was
-    pruned, how many of how many; `notes` are what the reason says of a source besides. `guessed` says of sources that
-    did not tell their sizes who did; `inferred` are the numbers of subtasks that sources asked for themselves.
-    `pruning` are, by source and column, the values that rows must have, as ranges: only files that may hold such are
-    among the `files`; `measured_attempts` are those, by producer region, of which the values were read.
+    `plan` is the id of its plan. `producer_decisions` are the digests of the decisions that mapped the producers:
+    output of another decision does not fit these ranges. `measured` are the bytes that it was decided from, for a
+    replay: per subpartition by input, over all subtasks; where a hot subpartition is distributed,
+    `measured_by_producer` has the bytes of each subtask, and for rescale inputs those of each subtask's files.
+    `placements` are the checksums of the producer's output, by rescale input: a file that is named only by its number
+    must have the rows that it was decided for. `cut_attempts` are the attempts of all producers, by input whose hot
+    parts are shares of one producer's output: another attempt may have its rows in other places. `measured_at` is when
+    the last subtask before it ended (when it was decided, if it reads files alone or the triggerer decided), in epoch
+    seconds; None if unknown. `partitions_read` is how many of how many partitions are read, by pruned source; `notes`
+    are further words of the reason, by source. `guessed` says where sizes come from if the source did not tell;
+    `inferred` are the numbers of subtasks that sources asked for. `pruning` are the values that rows must have, as
+    ranges by source and column: `files` has only files that may contain them; `measured_attempts` are the attempts, by
+    producer region, whose values were read.
     """
 
     plan: str

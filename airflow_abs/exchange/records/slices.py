@@ -80,13 +80,13 @@ class RescaledFiles:
 class Slice:
     """What one subtask reads.
 
-    `decision` is the digest of the decision that it is a part of, `parallelism` the number of its subtasks; `bytes` are
-    its own, `largest_bytes` those of the largest of them. `subpartitions` holds for all inputs that are read by range,
-    None if there are none; those in `left_out` are hot ones that others read, and with a `hot_part` it reads a part of
-    one. If that is a share of what one producer wrote, it is of its attempt `cut_attempt`. `files` are by source,
-    `rescaled` by rescale input; one of which it reads nothing is not in it. `producers` are the numbers of subtasks of
-    the regions before it, `producer_decisions` the digests of the decisions that mapped those. One subtask has the
-    region's `hottest` subpartition, which it reads, to look into.
+    `decision` is the digest of its decision, `parallelism` the number of subtasks there; `bytes` are its own,
+    `largest_bytes` those of the largest subtask. `subpartitions` is the range for all inputs that are read by range,
+    None if there are none, without the hot ones in `left_out`, which other subtasks read; with a `hot_part` it reads a
+    part of one. If the part is a share of one producer's output, it is from attempt `cut_attempt`. `files` are by
+    source, `rescaled` by rescale input, without inputs that it does not read. `producers` are the numbers of subtasks
+    of the upstream regions, `producer_decisions` the digests of the decisions that mapped those. The subtask that reads
+    the region's `hottest` subpartition looks for its key.
     """
 
     decision: str

@@ -53,7 +53,7 @@ def span_in_folders(files: Files, path: str, column: str, kind: str) -> Span | N
     elif kind == "integer" and _WHOLE.fullmatch(text):
         value = int(text)
     elif kind == "date" and _DAY.fullmatch(text):
-        with suppress(ValueError):  # such as 2026-02-31, of which Spark makes NULL or an error
+        with suppress(ValueError):  # such as 2026-02-31, which Spark reads as NULL or refuses
             value = comparable(date.fromisoformat(text))
     return None if value is None else (value,)
 

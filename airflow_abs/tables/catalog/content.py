@@ -73,7 +73,7 @@ def read_content(name: str, catalog: SparkCatalog, where: str | None, prune: Seq
     Args:
         name: of the table, as `quote_table` takes it.
         where: see `read_condition`.
-        prune: columns of which it is told what each file holds.
+        prune: columns whose values in each file are wanted.
 
     Raises:
         TableError: see `describe`, `check_readable`, `shown_columns`, `read_condition`; a folder is not there, or its

@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"(\S+) (\d+) (\S.*)")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a run came with which rows, when it was noted (in seconds since 1970), whose they are, and of which plan.
+    """The progress of a run: its state, its rows, the time (in seconds since 1970), the publisher and its plan.
 
     The identity is written in hexadecimal digits: Spark shows no property in whose name or value it finds words such as
     ``url`` or ``token``, and a DAG may be called ``hourly``.

@@ -70,7 +70,7 @@ def read_version(
         name: of the table, for messages.
         table: loaded.
         where: see `read_condition`.
-        prune: columns of which it is told what each file holds.
+        prune: columns whose values in each file are wanted.
         sizes: of an earlier version: what is on the storage, where VACUUM may have deleted files.
 
     Raises:

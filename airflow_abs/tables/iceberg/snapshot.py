@@ -178,8 +178,8 @@ def _check_files(name: str, table: Table, schema: Schema, files: Iterable[DataFi
 
 
 def _known_ids(table: Table, file: DataFile) -> set[int]:
-    """Columns of which the file's writer counted the values under their ids, so that the file holds them. A table whose
-    files may have been adopted by name has a mapping of names, under whose ids values were counted: nothing is known.
+    """Ids of columns whose values the file's writer counted, so that the file has them. A table whose files may have
+    been adopted by name has a mapping of names, and values were counted under its ids: nothing is known.
     """
     return set() if NAME_MAPPING in table.properties else set(file.value_counts or ())
 

@@ -137,8 +137,8 @@ class Ledger:
         run(connection, statement, self.target.sql, *values)
 
     def take_out(self, connection: Connection, entries: Mapping[LedgerEntry, int]) -> None:
-        """So many rows of these runs are gone. What is left of one has another digest, so that the run, if it publishes
-        again, has something to do; one of which nothing is left has come to its end, and its plans keep their order."""
+        """Record that these rows of other runs are gone. A run with rows left gets another digest, so that it publishes
+        again if it is repeated; a run without rows is over, and its plans keep their order."""
         for entry, gone in entries.items():
             digest = "" if gone < entry.rows else entry.digest
             change = f"UPDATE {entry.ledger} SET rows = rows - %s, digest = %s WHERE target = %s AND run = %s"  # noqa: S608
