@@ -66,7 +66,7 @@ class HotKey:
             )
         why = f", since {kept_whole}" if kept_whole else ""
         return (
-            f"it is not distributed{why}: give a join that comes before a step of its own, where its rows are "
-            f"distributed by themselves; aggregate by {', '.join(self.columns)} and another column first; or give this "
-            "value a step of its own"
+            f"it is not distributed{why}: move an earlier join into a step of its own, where its rows are distributed "
+            f"automatically; aggregate by {', '.join(self.columns)} and another column first; or handle this value in "
+            "a step of its own"
         )

@@ -31,7 +31,7 @@ WHY = "an aggregate (groupBy, agg, count, ...) needs all rows of a group in one 
         (FOUND, False, None, "it may be distributed, but a parallelism of the vertex,"),
         (FOUND, False, WHY, "it is not distributed, since an aggregate (groupBy, agg, count, ...) needs all rows"),
         (FOUND, False, WHY, "aggregate by customer_id and another column first"),
-        (FOUND, False, "", "it is not distributed: give a join that comes before a step of its own"),
+        (FOUND, False, "", "it is not distributed: move an earlier join into a step of its own"),
         (replace(FOUND, values=(None,)), False, WHY, "leave them out before this edge"),
         (replace(FOUND, values=(None,)), False, None, "it may be distributed, but"),
         (replace(FOUND, rows=900), False, WHY, "no single key makes it hot: a higher max_parallelism"),

@@ -74,7 +74,7 @@ def test_a_value_out_of_its_bounds_is_refused(make: Any, message: str) -> None:
     [
         ({"positive": 3}, "vertex 'orders': expectation 'positive' is 3; expected a condition in SQL such as"),
         ({"positive": ""}, "vertex 'orders': expectation 'positive': Expect: the condition is ''"),
-        ({"": "a"}, "vertex 'orders': an expectation is named ''; expected a text"),
+        ({"": "a"}, "vertex 'orders': an expectation is named ''; expected a string such as 'positive'"),
     ],
 )
 def test_anything_else_is_refused_with_the_name_of_the_vertex(declared: Any, message: str) -> None:
