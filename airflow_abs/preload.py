@@ -1,7 +1,7 @@
 """What tasks import, imported once by each process that starts them.
 
 For an ``airflow_local_settings.py``: ``import airflow_abs.preload``. LocalExecutor, Celery's workers and the DAG
-processor fork a process for each task and each DAG file, and each of those would import all of this anew.
+processor fork a process for each task and each DAG file, and each of those would import all of this again.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class RestartBackoff(Protocol):
 
 
 class FixedDelay:
-    """So many restarts, always the same wait."""
+    """A fixed number of restarts, always with the same wait."""
 
     def __init__(self, attempts: int, delay_ms: int) -> None:
         self._attempts = check_int("attempts", attempts, at_least=0)

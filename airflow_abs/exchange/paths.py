@@ -255,7 +255,7 @@ def uri_for_spark(path: ExchangePath) -> str:
     So local paths become `file:` + `//` + the raw absolute path (not `Path.as_uri()`, whose escapes Hadoop would look
     for on disk), `s3:` becomes `s3a:`, and other paths keep their scheme, less the connection id that Airflow writes
     before an `@`.
-    A reader besides takes `{}[]*?\\` as a glob unless its option `__globPaths__` is `false`; a writer never does.
+    A reader also takes `{}[]*?\\` as a glob unless its option `__globPaths__` is `false`; a writer never does.
     """
     location = locate(path)
     if location.is_local:

@@ -55,7 +55,7 @@ def decide_restart(strategy: RestartStrategy, failed_at: Sequence[int], now: int
 
 
 def _failures(context: Context, max_tries: int) -> tuple[list[int], str]:
-    """When this subtask failed since somebody cleared it last, and what seeds its jitter."""
+    """When this subtask failed since it was last cleared, and what seeds its jitter."""
     from airflow_abs.exchange.records.tries import read_tries
     from airflow_abs.operators.run_subtask import RunSubtaskOperator
 

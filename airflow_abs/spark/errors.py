@@ -11,7 +11,7 @@
     ├── TransientSparkError           network, server restarted, session gone, Python worker died: restarted
     │   ├── OperationTakenOverError   another process awaits this operation now: stop quietly, it is in good hands
     │   └── OperationTimeoutError     took longer than it was given; it was interrupted
-    ├── OperationCancelledError       somebody interrupted it: never restarted
+    ├── OperationCancelledError       interrupted from outside: never restarted
     ├── ConnectServerUnreachableError nothing answers there: restarted
     ├── ConnectAccessDeniedError      the server refuses the token: never restarted
     ├── TokenUnavailableError         the connection's source of tokens gives none: restarted

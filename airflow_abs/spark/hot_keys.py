@@ -36,9 +36,9 @@ from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.subtask_spec import SubtaskSpec
 
 PRODUCERS = 4
-"""Of so many the rows are looked at, evenly spaced."""
+"""Rows of at most this many producers are sampled, evenly spaced."""
 ROWS = 100_000
-"""So many rows at most are looked at."""
+"""At most this many rows are sampled."""
 _COUNT = "__airflow_abs_rows"
 _END_SECONDS = 1.0
 """So long a subtask waits for its search to end when it is done first."""

@@ -308,7 +308,7 @@ def _plan_by_alike_days(
     columns = {declared_regions(today.into, region.name): region.digest_columns() for region, _ in regions}
     if changed := usual.find_changed(columns):
         log.info(
-            "%s write other columns than on the last day, whose bytes and seconds say nothing of today: planned anew",
+            "%s write other columns than on the last day, whose bytes and seconds say nothing about today: replanned",
             ", ".join(changed),
         )
         return plan_day(replace(usual, columns={**usual.columns, **columns}))

@@ -206,7 +206,7 @@ def _sort_each(relation: Relation, by: Sequence[Any]) -> Relation:
 def arrange(
     relation: Relation, sink: Files | TargetTable, hashed: Sequence[str], texts: Collection[str] = ()
 ) -> Relation:
-    """The rows as a sink wants them in its files: in so many Spark partitions, and sorted in each.
+    """The rows as a sink wants them in its files: in this many Spark partitions, sorted in each.
 
     Rows of one table partition come together first: a file holds rows of one alone.
 

@@ -61,7 +61,7 @@ class TableContract(ABC):
         """All its rows, by the format's own reader."""
 
     def fill(self, count: int, *, partitioned: bool = False) -> None:
-        """Make the table, with so many rows of others: ten in a commit, in the order of ``id``."""
+        """Make the table, with this many rows of others: ten in a commit, in the order of ``id``."""
         self.create(make_rows(0, 0).schema, ["region"] if partitioned else [])
         for start in range(0, count, _BATCH):
             self.append(make_rows(start, min(start + _BATCH, count)))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST_FILES = 8
-"""A table becomes at most so many files, so that the subtasks of its vertex have something to share."""
+"""A table becomes at most this many files, so that the subtasks of its vertex have something to share."""
 
 
 def write_inputs(

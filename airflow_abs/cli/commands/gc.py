@@ -62,7 +62,7 @@ def _describe(job: ExpiredJob, now: float) -> str:
 
 
 def _is_alive(dag: str, run: str) -> bool:
-    """Whether a run with these escaped ids is queued or running. Asked anew each time: runs can be cleared."""
+    """Whether a run with these escaped ids is queued or running. Asked again each time, because runs can be cleared."""
     from airflow_abs.hooks.dag_runs import unfinished_runs
 
     return any((escape(dag_id), escape(run_id)) == (dag, run) for dag_id, run_id in unfinished_runs())

@@ -46,7 +46,7 @@ def show_stream(checkpoint: str, *, as_json: bool, everything: bool) -> int:
 
 
 def end_stream(checkpoint: str, action: Literal["drain", "stop"], wait: float) -> int:
-    """Ask the stream with that checkpoint to end, and wait so many seconds for it; 0 once it has, else 1.
+    """Ask the stream with that checkpoint to end, and wait for it; 0 once it has, else 1.
 
     Raises:
         ValueError: no stream runs on it.

@@ -28,7 +28,7 @@ from airflow_abs.core.errors import InvalidValueError
 
 HOT_FACTOR = 4.0  # times the median: what is above it is hot
 ROW_CLASSES = 2**16
-"""Into so many classes the rows of a file fall, by their numbers; a share has some of them."""
+"""The number of classes of a file's rows, by their numbers; a share has some of them."""
 _STEP = 40503  # ROW_CLASSES by the golden ratio: any run of rows falls into the classes evenly (Knuth, 6.4)
 _SHARE_OF_BOUND = 2  # of the most subtasks that there may be, hot subpartitions take at most one in two
 
@@ -198,7 +198,7 @@ class _Hot:
         return max(1, min(wanted, sum(self.by_producer) - 1))
 
     def count(self, at_least: int = 0) -> int:
-        """Number of parts if each has so many own bytes."""
+        """Number of parts if each has this many own bytes."""
         own = self.own_bytes(at_least)
         alone = sum(divide_up(size, own) - 1 for size in self.by_producer if size > own)
         return count_ranges_within(self.by_producer, own) + alone

@@ -6,7 +6,7 @@ from airflow_abs.core.decide.parallelism import divide_up
 
 _MIB = 2**20
 SORTED_IN_MEMORY = 32 * _MIB
-"""Of a source or a shuffle: so many bytes a core with half a GiB sorts without spilling (docs/evidence)."""
+"""Bytes of a source or a shuffle that a core with half a GiB sorts without spilling (docs/evidence)."""
 _MOST_OF_A_SOURCE = 128 * _MIB  # Spark's own
 _SOURCE_TASKS = 8
 _MOST_SHUFFLE_PARTITIONS = 200  # Spark's own

@@ -13,7 +13,7 @@ from airflow_abs.core.wording import format_bytes
 
 _LONGER = 2.0
 _LONGER_SECONDS = 10.0
-"""An operation that took so many times and so many seconds longer than planned is taken apart on the next day."""
+"""An operation that took this many times and this many seconds longer than planned is taken apart on the next day."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
 
 _DAY = 86_400.0
 _PRIOR_RUNS = 20.0
-"""The prior of data and code counts as much as so many runs that were seen."""
+"""The prior of data and code counts as much as this many observed runs."""
 _PRIOR_DAYS = 1.0
-"""The prior of machines counts as much as so many days of Spark's work that were seen."""
+"""The prior of machines counts as much as this many observed days of Spark's work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.wording import format_count
 
 MOST_READERS = 6
-"""With so many, filtering is still cheaper than sorting; with eight it is even (docs/evidence)."""
+"""With this many readers, filtering is still cheaper than sorting; with eight it is even (docs/evidence)."""
 
 
 @dataclass(frozen=True, slots=True)

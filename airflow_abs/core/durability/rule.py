@@ -41,7 +41,7 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.wording import format_bytes
 
 _ROWS_OVER_FILES = 4
-"""Rows in memory and in Spark's shuffle files are about so many times larger than Parquet (docs/evidence)."""
+"""Rows in memory and in Spark's shuffle files are about this many times larger than Parquet (docs/evidence)."""
 _UNTRIED_SHARE = 0.1
 """What was never written counts as so much of what it may be, so that it is tried once, and known from then on."""
 

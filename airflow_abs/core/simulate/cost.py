@@ -51,7 +51,7 @@ class Spread:
     reads_source: bool = False
 
     def tasks(self, size: int) -> int:
-        """Spark tasks that read so many bytes, cut as Spark cuts files."""
+        """Spark tasks that read this many bytes, cut as Spark cuts files."""
         if self.coalesced:
             return 1
         one_for_each_slot = divide_up(size, self.slots)

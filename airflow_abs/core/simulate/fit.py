@@ -29,7 +29,7 @@ _ALIKE = 1e-6  # share of the determinant below which runs cannot tell seconds p
 
 @dataclass(frozen=True, slots=True)
 class RegionWorkload:
-    """What one run did in a region: so many subtasks read so many bytes, in so many slot seconds."""
+    """What one run did in a region: its subtasks, the bytes that they read, and their slot seconds."""
 
     subtasks: int
     bytes: int

@@ -44,7 +44,7 @@ class Scenario:
 
 
 def factor_for(job: RecordedJob, source_bytes: int, fixed: frozenset[str] = frozenset()) -> float:
-    """The factor with which a run reads so many bytes of files.
+    """The factor with which a run reads this many bytes of files.
 
     Raises:
         InvalidValueError: what does not grow is more than that already, or nothing grows.
@@ -138,7 +138,7 @@ def scale_size(size: int, factor: float) -> int:
 def grow_files(sizes: Sequence[int], factor: float, file_bytes: int | None = None) -> list[int]:
     """Files of a source: above a factor of 1 more files of the same sizes, below it the same number of smaller ones.
 
-    With `file_bytes` they are written anew, in equal files of at most that size.
+    With `file_bytes` they are cut into equal files of at most that size.
     """
     if file_bytes is not None:
         return _equal_files(scale_size(sum(sizes), factor), file_bytes)

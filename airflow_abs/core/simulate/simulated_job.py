@@ -13,7 +13,7 @@ from airflow_abs.core.simulate.slot_schedule import RegionSpan
 class SimulatedRegion:
     """One region. `exchange_bytes` are all that it writes, sinks included; `largest` is what the largest subtask reads,
     broadcast inputs included. `xcom_bytes` and `manifest_bytes` are of one subtask, `slot_seconds` of all.
-    `own_tasks` are the tasks besides the subtasks; `starting` are the seconds in which Airflow starts all of those.
+    `own_tasks` are the tasks other than subtasks; `starting` are the seconds in which Airflow starts all subtasks.
     """
 
     decision: RegionDecision

@@ -127,7 +127,7 @@ def xcom_bytes(results: Sequence[RecordedResult], subtasks: int) -> int:
 
 
 def manifest_bytes(results: Sequence[RecordedResult], subtasks: int, files: int) -> int:
-    """The manifest of a subtask that wrote so many files of each result: bytes per subpartition of each file."""
+    """The manifest of a subtask that wrote this many files of each result: bytes per subpartition of each file."""
     return _MANIFEST + sum(
         _MANIFEST_RESULT
         + each.name_bytes

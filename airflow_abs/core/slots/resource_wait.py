@@ -7,7 +7,7 @@
     desired resources, from either: over at once
     `resource_timeout` after the start, from either: over, with whatever is there
 
-The rule is Flink's for its adaptive scheduler, as it was up to 1.19: a lapse while it settles starts that anew.
+The rule is Flink's for its adaptive scheduler, as it was up to 1.19: a lapse while it settles starts over.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 Events in, actions out; no clock. A run waits for resources once, before its first slot, by the rule of `ResourceWait`:
 it begins at once if the cluster has the slots that it wants, with fewer after there were always some for a while. Then
 its tickets wait only for slots that others use, however long that takes: that is no lack of resources. If the cluster
-loses its last slot, every run waits for resources anew.
+loses its last slot, every run waits for resources again.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _RunQueue:
         return next(iter(self.waiting))
 
     def judge(self, capacity: int) -> Resources:
-        """What so many slots are to this run."""
+        """What this many slots mean to this run."""
         if capacity >= self.wanted:
             return Resources.DESIRED
         return Resources.SUFFICIENT if capacity else Resources.INSUFFICIENT
@@ -162,7 +162,7 @@ class SlotPool:
         return self.tick(now)
 
     def set_share(self, slots: int | None, now: float) -> list[SlotAction]:
-        """So many of the capacity are this pool's to hand out, other pools have the rest; None: all of it."""
+        """How much of the capacity this pool may hand out; other pools have the rest. None: all of it."""
         if slots is not None:
             check_int("slots", slots, at_least=0)
         self._share = slots

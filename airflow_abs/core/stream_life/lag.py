@@ -13,7 +13,7 @@ from airflow_abs.core.wording import format_duration
 
 @dataclass(frozen=True, slots=True)
 class LagGrows:
-    """Over so many batches the lag went from `first` to `last` seconds."""
+    """Over this many batches the lag went from `first` to `last` seconds."""
 
     batches: int
     first: float

@@ -1,7 +1,8 @@
 """The right to publish to a target on an object store: a lease that is renewed, and a number that fences.
 
 The lease only keeps publishers out of each other's way. What makes a publication right is the log: every step of a
-publisher is the next number of it, so whoever was taken over can write nothing that counts, whenever it wakes up.
+publisher is the next number of it, so a publisher that was taken over can write nothing that counts, whenever it wakes
+up.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def plan_publication(
 
 
 def find_foreign(names: Collection[str], replaced: Iterable[str], record: CommitRecord) -> Foreign:
-    """What is replaced in a target besides what was published to it.
+    """What is replaced in a target in addition to earlier publications.
 
     Args:
         names: of all files in the target.

@@ -23,7 +23,7 @@ SubtaskReport = Mapping[str, Any]
 """What a subtask pushes as XCom: its index, and for each result the bytes per subpartition (per file for rescale)."""
 
 ListSources = Callable[[PlannedRegion, Decisions], Mapping[str, ListedSource]]
-"""From a region to what its sources hold today, by name: `list_sources`, or what asks tables besides."""
+"""From a region to what its sources hold today, by name: `list_sources`, or a caller that also asks tables."""
 
 
 def decide_and_store(

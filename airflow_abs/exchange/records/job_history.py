@@ -44,7 +44,7 @@ def read_history(folder: JobFolder, today: str = "") -> JobHistory:
 def remember_run(folder: JobFolder, run: RunHistory) -> None:
     """Add a run to the job's history, in place of what it said of the same run before; the oldest goes if it is full.
 
-    A file that is damaged or of another version is begun anew. If the storage refuses, a line in the log says so.
+    A file that is damaged or of another version starts over. If the storage refuses, a line in the log says so.
     """
     try:
         try:

@@ -391,7 +391,7 @@ def number_plan(folder: JobFolder, plan: JobPlan, now: float) -> JobPlan:
 
 
 _RENEWALS_PER_PLAN = 1_000_000
-"""What is published anew under the same plan is numbered from the plan's number on, see `RunRecords.renewals`."""
+"""Later publications of the same plan are numbered from the plan's number on, see `RunRecords.renewals`."""
 
 _DECIDE = ("strategy", "target_bytes", "min_parallelism", "max_parallelism", "default_source_parallelism")
 """Options that every plan has; those that came later have a default."""

@@ -14,12 +14,12 @@ from airflow_abs.exchange.sources.pinned import PinnedFiles, read_pinned
 from airflow_abs.exchange.storage.locations import locate
 
 FEW = 4
-"""So many manifests are read one by one: less is asked for than by a listing of everything in their region."""
+"""Up to this many manifests are read one by one, which takes fewer requests than listing their region."""
 
 
 class RunRecords:
     """Each record is read when it is first asked for, and is then what it was: `decide` and `commit` judge and act on
-    the same content. Who waits for what others will write reads anew. For one thread.
+    the same content. A caller that waits for others reads again. For one thread.
 
     Args:
         folder: of the run's job.

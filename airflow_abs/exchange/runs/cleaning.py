@@ -1,7 +1,7 @@
 """Deleting a finished job's data, and what crashed runs left behind.
 
 Both can be killed and repeated at any time: what is gone already is no error. Neither deletes what the layout does not
-know: a file that somebody else has put into a run's folder stays, and so does that folder.
+know: a file that others have put into a run's folder stays, and so does that folder.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def release_job(job: JobFolder, *, keep_metadata: bool = True) -> Deleted:
     """Delete a job's data files; a job folder that is not there is no error.
 
     With `keep_metadata`, plan, templates, decisions, manifests, tries and recoveries stay: for `explain` and `replay`,
-    and for a subtask that somebody clears afterwards (some KB; `gc` takes them later). Manifests then name files that
+    and for a subtask that is cleared afterwards (some KB; `gc` takes them later). Manifests then name files that
     are gone.
 
     Raises:

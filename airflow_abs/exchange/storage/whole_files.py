@@ -62,7 +62,7 @@ def create_exclusively(path: ExchangePath, data: bytes) -> bool:
 
     Local: a temporary file, linked to its name. Elsewhere: one conditional put (`If-None-Match: *` on S3), which is
     exclusive on stores that know it. If the store's answer is lost, the client sends the put again and is told that the
-    file is there: whoever asks must look whether what is there is its own.
+    file is there: the caller must check whether it is its own.
 
     Raises:
         ExchangeUnreachableError: the storage refuses the write, or does not know conditional puts.

@@ -143,7 +143,7 @@ class CheckpointLease:
         return self._append(self._seconds)
 
     def begin_session(self, session_id: str, server: str, slots: int = 0) -> None:
-        """From here on a query may run in this session, for so many slots, and in no other.
+        """From here on a query may run in this session, with this many slots, and in no other.
 
         Raises:
             CheckpointHeldError, LeaseLostError: see `renew`.

@@ -1,6 +1,6 @@
 """The record of a stream's life, one small file beside its checkpoint: `<checkpoint>/_airflow_abs/life.json`.
 
-It is there to be looked at, and no stream needs it: one that is lost, damaged or of another version is begun anew.
+It is there to be looked at, and no stream needs it: one that is lost, damaged or of another version starts over.
 The holder of the checkpoint writes it.
 """
 

@@ -37,7 +37,7 @@ class StreamTask:
         ends: whether it ends once it has read what is there.
         bound: what says that its source is bounded; "" if it is not.
         restart: name and fields of the restart strategy.
-        desired_slots, sufficient_slots: with so many it starts at once (None: it takes all), or once they are stable.
+        desired_slots, sufficient_slots: with this many it starts at once (None: it takes all), or once they are stable.
         resource_timeout, resource_stabilization: how long it waits for them; seconds.
         rescale: fields of `Rescale`; None if nothing of it follows the slots.
         dag_id, run_id, task_id: tags of its metrics and spans.

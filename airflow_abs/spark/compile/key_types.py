@@ -21,7 +21,7 @@ _TRIED = frozenset(
     {"boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "binary"}
     | {"date", "timestamp", "timestamp_ntz", "daytimeinterval", "yearmonthinterval"}
 )
-"""Types of keys besides STRING, alone or in structs and arrays, by `typeName`."""
+"""Types of keys other than STRING, alone or in structs and arrays, by `typeName`."""
 _NOT_COMPARED = {"map": "hash", "variant": "compare"}
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 

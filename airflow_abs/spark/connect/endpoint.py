@@ -103,7 +103,7 @@ class ConnectEndpoint:
         return f"sc://{address}/;" + ";".join(f"{name}={quote(value, safe='')}" for name, value in parameters)
 
     def headers_of(self, session_id: str) -> tuple[tuple[str, str], ...]:
-        """What goes with a call of this session, besides the token."""
+        """Metadata of a call of this session, without the token."""
         own = () if self.session_header is None else ((self.session_header, session_id),)
         return (*self.headers, *own)
 

@@ -1,4 +1,4 @@
-"""One Spark Connect operation: what names it, and the requests about it besides running it (`execute.py`).
+"""One Spark Connect operation: its ids, and the requests about it other than running it (`execute.py`).
 
 The server knows an operation by user, session and operation id. An operation continues when no client listens; it
 ends by itself, by `interrupt_operation`, or after the server's detached timeout. Settings of its session are also

@@ -84,7 +84,7 @@ def announcing_properties(folder: str) -> dict[str, str]:
 
 
 def derive_token(secret: str, key: str) -> str:
-    """The token of one start: who knows the secret derives it anew, so it is kept nowhere.
+    """The token of one start: it is derived from the secret whenever it is needed, so it is stored nowhere.
 
     Raises:
         ConnectAccessDeniedError: there is no secret.

@@ -4,7 +4,7 @@ More than half of the CPU of a server's start and first job is loading classes f
 server write those that it needed into an archive of some 200 MB; every later server maps it. Java checks that jars and
 its own build are those of the archive, and else starts without it.
 
-<cache>/airflow_abs/classes/     0700, ours alone: what is in an archive runs as whoever maps it
+<cache>/airflow_abs/classes/     0700, ours alone: the contents of an archive run as the user who maps it
     <key>.jsa                    of one Java and one Spark
     conf/                        empty: the class path begins with Spark's conf folder, and it must be the same for all
 """

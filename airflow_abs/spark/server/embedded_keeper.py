@@ -1,6 +1,6 @@
 """The process that owns the embedded Spark server: `python -m airflow_abs.spark.server.embedded_keeper FOLDER`.
 
-It detaches from whoever starts it, holds the folder's keeper lock for as long as it lives, starts the JVM, and ends
+It detaches from its starter, holds the folder's keeper lock for as long as it lives, starts the JVM, and ends
 with it. The kernel kills the JVM when the keeper dies, however it dies: nothing is ever left behind.
 It ends the server on SIGTERM, when nobody has needed it for a while, or when the folder is gone.
 """

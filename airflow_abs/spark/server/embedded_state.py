@@ -194,7 +194,7 @@ def open_state_folder(path: str | os.PathLike[str]) -> StateFolder:
     """The folder, made if need be, for this user alone.
 
     Raises:
-        EmbeddedSparkError: it is somebody else's, or others may write to it or read it.
+        EmbeddedSparkError: it belongs to another user, or others may write to it or read it.
     """
     folder = Path(path).absolute()
     try:

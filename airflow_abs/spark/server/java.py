@@ -79,7 +79,7 @@ def find_java_home(environment: Mapping[str, str] | None = None, system_folder: 
 
 
 def choose_heap(cores: int, memory: int) -> str:
-    """The heap of a Spark server with so many cores on a host with `memory` bytes, as Spark writes it (`7126m`).
+    """The heap of a Spark server with this many cores on a host with `memory` bytes, as Spark writes it (`7126m`).
 
     Half a GiB to sort in for each core, but at most half of the memory, and at least 2 GiB.
     """

@@ -35,7 +35,7 @@ _SCHEMAS = {
 }
 """Of sources that have one of their own."""
 _HEADERS = ", headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
-"""What Kafka's has besides with the option `includeHeaders`."""
+"""The additional column of Kafka's with the option `includeHeaders`."""
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 _ONE_PARTITION = {"spark.sql.shuffle.partitions": "1"}
 _KEEP_OPERATORS = "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation"

@@ -39,8 +39,8 @@ class TableFile:
 class TableContent:
     """What is read of a table.
 
-    `columns` are Spark's JSON of all of them, those of partitions last; `partition_types` Spark's words by name. Of
-    `partitions` so many are left of `all_partitions` by `condition`, SQL that every row must meet.
+    `columns` are Spark's JSON of all of them, those of partitions last; `partition_types` Spark's words by name.
+    `partitions` of `all_partitions` are left by `condition`, SQL that every row must meet.
     """
 
     description: TableDescription

@@ -20,7 +20,7 @@ from airflow_abs.tables.errors import TableError
 
 _AT_ONCE = 8
 _FEW = 32
-"""So many are asked for one by one. A plan lists the folders; Spark does that in parallel if they are more."""
+"""Up to this many are asked for one by one. A plan lists the folders; Spark does that in parallel for more."""
 _LONGEST = 1_000_000_000
 _SCAN = re.compile(r"Location: \w+\((?P<paths>\d+) paths\)\[(?P<folders>.*)\], PartitionFilters: (?P<filters>\[.*)")
 _DIGIT = re.compile(r"NOT \([^=]* = (\d+)\)")

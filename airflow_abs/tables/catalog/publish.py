@@ -7,8 +7,9 @@ repeats it a day later, finds out how far it came. What is repeated in between c
 names, and a location is set to where it is.
 
 Nothing locks others out between a look and a change. So what they could lose is looked at once more after the change,
-and whoever finds that others came between says so. Of two runs that overwrite at once, at least one does: each marks
-itself 'placed' after its change and before it looks whether it is still there, and looks for the other's mark after it.
+and a commit that finds changes of others in between says so. Of two runs that overwrite at once, at least one does:
+each marks itself 'placed' after its change and before it looks whether it is still there, and looks for the other's
+mark after it.
 """
 
 from __future__ import annotations

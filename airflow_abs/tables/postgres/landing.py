@@ -31,7 +31,7 @@ CONNECTIONS = 4
 """That copy one table side by side."""
 
 LEAST_PAGES, MOST_RANGES = 256, 1024
-"""A range has at least 2 MiB of a table, and a table at most so many ranges."""
+"""A range has at least 2 MiB of a table, and a table at most this many ranges."""
 
 _FIRST_WITH_TID_RANGES = 140000
 _INFERENCE_SECONDS = 60

@@ -37,7 +37,7 @@ class Relation:
 
     Args:
         sql: what stands after FROM.
-        oid: of a table or view, which one that is made anew does not have; 0 for a query.
+        oid: of a table or view; a recreated one has another; 0 for a query.
         kind: PostgreSQL's letter; "" for a query.
         schema: that it is in.
         pages: of an ordinary table; 0 for all else, whose rows lie in several places.
@@ -90,7 +90,7 @@ def check_alone(connection: Connection, label: str, relation: Relation, *, whole
 
 
 def identity_of(connection: Connection, properties: Mapping[str, str], relation: Relation) -> str:
-    """What a table of the same name that is made anew does not have; empty for a query."""
+    """Identifies the table: a recreated one of the same name has another value; empty for a query."""
     return "".join(_identities(connection, properties, [relation.oid] if relation.oid else []))
 
 

@@ -283,7 +283,7 @@ def test_a_day_on_which_other_columns_were_written_says_nothing_of_today(
         is_known, size = predicted(plan.region("joined").digest_columns())
         assert is_known
         assert size > 10**8
-        assert "planned anew" not in caplog.text
+        assert "replanned" not in caplog.text
         is_known, size = predicted("of other columns")
     assert not is_known
     assert size < 10**6
