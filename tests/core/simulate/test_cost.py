@@ -140,7 +140,7 @@ def test_a_run_without_times_is_refused() -> None:
 
 
 def test_a_run_without_slots_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="how many slots"):
+    with pytest.raises(InvalidValueError, match="its number of slots is not recorded"):
         fit_costs([timed(sales_job(slots=None), TRUE)])
 
 
