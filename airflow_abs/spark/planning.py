@@ -60,7 +60,7 @@ from airflow_abs.spark.narrowing import combine_edges, narrow_vertices
 from airflow_abs.spark.proof import Findings, Proof, prove_vertices
 from airflow_abs.spark.pruning.joined_sources import find_joined_columns
 from airflow_abs.spark.pruning.partitions import prune_sources
-from airflow_abs.spark.relations import FILE_METADATA
+from airflow_abs.spark.relations import FILE_METADATA, UNLISTED_FOLDER
 from airflow_abs.spark.transforms.py_files import with_py_files
 from airflow_abs.spark.values import is_repeatable
 from airflow_abs.tables.source import Pin, partition_columns, splits_of
@@ -470,7 +470,8 @@ def check_shared(session: Any, folder: JobFolder, resource_timeout: float) -> No
     probe = folder.path / "probe"
     try:
         with _bounded_wait(session, resource_timeout):
-            session.range(1).coalesce(1).write.mode("overwrite").parquet(uri_for_spark(probe))
+            write = session.range(1).coalesce(1).write.mode("overwrite").options(**UNLISTED_FOLDER)
+            write.parquet(uri_for_spark(probe))
     except PySparkException as error:
         raise ExchangeUnreachableError(
             f"the Spark server cannot write to the exchange at {uri_for_spark(folder.path)}: {error}; "

@@ -238,6 +238,16 @@ def _in_files(relation: Relation, count: int, partition_by: Sequence[str], hashe
     )
 
 
+UNLISTED_FOLDER = {
+    # What counts is in the manifest.
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # S3's magic committer leaves its notes, under a name that no reader takes for data: `release` deletes them with all
+    # else in the folder, without a request of their own.
+    "fs.s3a.committer.magic.cleanup.enabled": "false",
+}
+"""Options of Hadoop for folders that only our manifests name; every step left out is several requests to a store."""
+
+
 def write_files(
     relation: Relation, path: str, file_format: str, options: Mapping[str, str], partition_by: Sequence[str] = ()
 ) -> Any:
@@ -252,7 +262,7 @@ def write_files(
         path=path,
         mode=proto.WriteOperation.SaveMode.SAVE_MODE_OVERWRITE,
         # With dynamic overwriting, a server would replace only the partitions that are written.
-        options={**options, **({"partitionOverwriteMode": "static"} if partition_by else {})},
+        options={**UNLISTED_FOLDER, **options, **({"partitionOverwriteMode": "static"} if partition_by else {})},
         partitioning_columns=partition_by,
     )
     return proto.Plan(command=proto.Command(write_operation=write))

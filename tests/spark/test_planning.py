@@ -67,8 +67,8 @@ def test_a_cluster_that_runs_nothing_is_told_of_while_plan_waits(
             told.set()
 
     session = Mock()  # its write ends when somebody has been told that it does not
-    write = session.range.return_value.coalesce.return_value.write.mode.return_value.parquet
-    write.side_effect = lambda path: told.wait(60)
+    write = session.range.return_value.coalesce.return_value.write.mode.return_value.options.return_value
+    write.parquet.side_effect = lambda path: told.wait(60)
     handler = Listening()
     planning.log.addHandler(handler)
     try:
