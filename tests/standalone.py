@@ -68,10 +68,11 @@ def master_started(place: Standalone, folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def worker_started(place: Standalone, folder: Path) -> Iterator[None]:
-    arguments = ["--cores", "3", "--memory", "3g", "--work-dir", str(folder / "work")]
+def worker_started(place: Standalone, folder: Path, cores: int = 3, count: int = 1) -> Iterator[None]:
+    """With which the cluster has `count` of them."""
+    arguments = ["--cores", str(cores), "--memory", "3g", "--work-dir", str(folder / "work")]
     with _started(place, folder, "worker", [*arguments, f"spark://127.0.0.1:{place.port}"]):
-        _await_workers(place, folder, "worker", 1)
+        _await_workers(place, folder, "worker", count)
         yield
 
 

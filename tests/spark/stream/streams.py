@@ -44,6 +44,7 @@ class Place:
     rescale: Rescale | None = None
     conf: dict[str, str] = field(default_factory=lambda: {"spark.sql.shuffle.partitions": "2"})
     partition_by: tuple[str, ...] = ()
+    restarts: int = 20
 
     def deliver(self, number: int, query: str | None = None) -> None:
         """A file of a hundred rows, a second apart, whole at once."""
@@ -82,7 +83,7 @@ class Place:
         again: Callable[[], Awaitable[Connection]] | None = None,
     ) -> AsyncIterator[StreamRun]:
         wait = WaitOptions(resource_timeout=60, stabilization=1)
-        judge = FailureJudge(FixedDelay(20, 100))
+        judge = FailureJudge(FixedDelay(self.restarts, 100))
         async with open_connection(self.endpoint) as connection:
 
             async def connect() -> Connection:
