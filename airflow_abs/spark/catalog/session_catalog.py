@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.connect.session import open_session
+from airflow_abs.spark.connect.session import is_gone, open_session
 from airflow_abs.tables.catalog.statements import StatementError, StoredFile
 
 
@@ -57,10 +57,13 @@ def _collect(frame: Callable[[], Any]) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
+    """A server that is gone has refused nothing: its error stays, and the task tries again."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
+        if is_gone(error):
+            raise
         first = str(error).strip().partition("\n")[0]
         raise StatementError(first, error.getCondition() or "") from error

@@ -45,6 +45,7 @@ class SparkCatalog(Protocol):
 
         Raises:
             StatementError: Spark refuses it, or failed.
+            Exception: the server is gone, as the session's client says it.
         """
 
     def run(self, statement: str) -> None:
