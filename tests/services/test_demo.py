@@ -82,7 +82,7 @@ def test_its_story_comes_true_and_nothing_is_left(installed: InstalledWheel, tmp
     assert told["mistake"]["message"] in said
     assert "hot key: subpartition" in said
     assert ": customer_id = 1 has " in said
-    assert said.index("1. A small day") < said.index("was killed and ran again") < said.index("Where to look next")
+    assert said.index("1. A small day") < said.index("was killed and reran") < said.index("Where to look next")
     assert_nothing_is_left(tmp_path)
 
 

@@ -65,7 +65,7 @@ def test_a_vertex_with_expectations_has_a_commit_which_looks_at_them_and_others_
 def test_a_row_count_is_of_what_is_published() -> None:
     with (
         new_dag(),
-        pytest.raises(JobGraphError, match=r"expectation 'usual' \(RowCountChange\) compares what is published"),
+        pytest.raises(JobGraphError, match=r"expectation 'usual' \(RowCountChange\) compares published rows"),
     ):
         with new_job():
             AdaptiveSparkOperator(task_id="orders", source=Files("/lake"), expect={"usual": RowCountChange(0.5)})

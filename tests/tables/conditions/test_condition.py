@@ -195,7 +195,7 @@ def test_texts_with_quotes_backslashes_and_line_ends_are_written_as_bytes() -> N
         ("flag = 'true'", "column 'flag' is of type boolean, expected true or false instead of 'true'"),
         ('"my col" = 5', "column 'my col' is of type string, expected a text in single quotes instead of 5"),
         ("who.name IS NULL", "'name' is NULL where its struct is, and nowhere else; ask for the struct"),
-        ("tags.element = 'x'", "'element' is in a list or a map, of which there are many in a row"),
+        ("tags.element = 'x'", "'element' is in a list or a map, which has many values in a row"),
         ("id LIKE 'a%'", "expected a number instead of 'a'"),
         ("ID = 5", "Could not find field with name ID"),
         ("id + 1 = 2", "it is not understood from 'id + 1 = 2' on"),
