@@ -15,7 +15,6 @@ ELSEWHERE = {
     "plugins/page": "plugins",
     "plugins/page/repair": "plugins",
     "plugins/page/streams": "plugins/streams",
-    "spark/catalog": "tables/catalog",
     "testing/corpus": "proof",
     "testing/corpus_bench": "proof",
 }
