@@ -143,7 +143,7 @@ class ResourcesError(SparkOperationError):
 
 
 class TransientSparkError(SparkOperationError):
-    """A failure that another try may not have."""
+    """The work itself is fine; another try may succeed."""
 
     restartable = True
 

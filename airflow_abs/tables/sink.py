@@ -100,6 +100,6 @@ class TableSink(Protocol):
         Raises:
             SupersededError: a later plan of the run has published, see `Publisher.check_order`.
             CommitConflictError: others published rows that this would overwrite unseen; not retried.
-            TargetBusyError: others prevent the publication for now; retried.
+            TargetBusyError: others hold the table or keep writing to it; retried.
             ExchangeError: a staged file is gone or damaged, or (`TableError`) why the table cannot take the rows.
         """

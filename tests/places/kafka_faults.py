@@ -121,7 +121,7 @@ class Series:
     is_large: bool = False
 
     def produce(self, report: Report, count: int) -> None:
-        """So many numbers that are new, and then some of those before."""
+        """`count` new numbers, and every tenth of the wave before once more."""
         self.stream.endpoint = self.another()
         self.stream.produce(report.numbers, count)
         if report.numbers:

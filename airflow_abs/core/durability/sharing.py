@@ -1,8 +1,8 @@
 """Regions that are written all the same, and need no tasks of their own: on a small day each would be one subtask.
 
-An Airflow task costs a second or two, however little it does (docs/evidence). So regions each of which is
-predicted to read no more than one subtask should run in the task of the last of them, one after the other. Every edge
-between them is a file, and a try that failed is taken up behind the last file that it has written.
+Even an empty Airflow task costs a second or two (docs/evidence). So regions that are predicted to read no more than one
+subtask should run one after the other, in the task of the last one. Every edge between them is a file, and a retry
+continues after the last file that was written.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _HAS_NAMES = re.compile(r"(?![A-Za-z0-9+.-]+:/*$)/*[^/]")
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A path in parts: its file system, and the names below, some of which may be patterns.
+    """A path, split into its file system and its names, which may be patterns.
 
     `is_whole` is False for what is only the beginning of a path, up to its first template.
     """

@@ -25,7 +25,7 @@ class PlannedSource:
     """What a vertex reads: `files` that `decide` lists, or a `table` whose files `plan` listed; one of the two is None.
     From an incremental source `plan` has `taken` files, and `decide` lists none.
 
-    `schema` is Spark's JSON form. `left_out` are the partitions (```ds=2026-01-01/hour=3```) from which the vertex'
+    `schema` is Spark's JSON form. `left_out` are the partitions (``ds=2026-01-01/hour=3``) from which the vertex'
     filters let no row through. Partitions that arrive after `plan` are read, because only of these is it known that
     nothing is lost. `pruned_by` says what `decide` also prunes by.
     """

@@ -57,7 +57,7 @@ def _collect(frame: Callable[[], Any]) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """A server that is gone has refused nothing: its error stays, and the task tries again."""
+    """A lost server is no refusal: its error passes through, and the task is retried."""
     from pyspark.errors import PySparkException
 
     try:

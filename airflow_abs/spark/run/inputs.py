@@ -84,7 +84,7 @@ class InputCheck:
         """The manifests that are needed, and what is lost; the first is complete only if the second is empty.
 
         Raises:
-            StaleManifestError: a producer was decided anew, ran under another decision, or put its rows into other
+            StaleManifestError: a producer was decided again, ran under another decision, or put its rows into other
                 files.
             ExchangeUnreachableError: the storage does not answer.
         """
@@ -156,7 +156,7 @@ class InputCheck:
             return dict(zip(indices, pool.map(read, indices), strict=True))
 
     def _check_decided(self, region: str) -> None:
-        """Raise StaleManifestError if this subtask was decided before `region` was decided anew."""
+        """Raise StaleManifestError if `region` was decided again after this subtask was decided."""
         spec, folder = self.spec, self.spec.folder
         decided, counts = spec.reads.producer_decisions.get(region), read_decision_and_digest(folder, region)[1]
         if decided != counts:
@@ -257,8 +257,8 @@ def _read(spec: SubtaskSpec, inputs: Inputs) -> Iterator[tuple[Manifest, str, Re
 def still_whole(folder: JobFolder, files: Sequence[ResultFile]) -> bool:
     """Whether files that were just read can have been read whole.
 
-    Spark silently reads a file that was cut to nothing. A missing file would have failed, unless Spark had read it
-    before. An object store says besides, for nothing more, whether one was altered meanwhile.
+    Spark silently reads a file that was cut to nothing. A file that is missing now was read before, or the read would
+    have failed. On an object store the same request also tells whether a file was altered meanwhile.
     """
     footers = not locate(folder.path).is_local
     return all(problem == GONE for problem in find_lost_files(folder, files, footers=footers).values())

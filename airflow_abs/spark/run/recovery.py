@@ -1,7 +1,7 @@
 """Recompute lost inputs: rerun their producers' subtasks from the stored plan, and nothing else.
 
-A reader that finds something lost recomputes it, one reader for each subtask whose results are lost, while
-the others wait for its new manifest (`claims.py`). A producer's subtask is run like any other (`rounds.py`), so one
+A reader that finds lost results recomputes them. Only one reader does so for each subtask; the others wait for its new
+manifest (`claims.py`). A producer's subtask is run like any other (`rounds.py`), so one
 whose own inputs are gone has those recomputed first, and so on up to the sources:
 
     by_region[1] looks at its inputs: enriched[0] is lost

@@ -2,8 +2,8 @@
 
 Also a program: `python parent_death.py <pid of the parent> <seconds> program arguments...` asks for SIGTERM, then
 becomes the program (same process id), which must lead a process group unless the seconds are 0. What is left of that
-group so many seconds after the parent's death is killed: Airflow's scheduler now and then waits forever for one of its
-workers when it gets one signal. It is run by path and imports nothing of the package, so that it costs no import of it.
+group that many seconds after the parent's death is killed: Airflow's scheduler now and then waits forever for one of
+its workers when it gets one signal. It runs by path and imports nothing of the package, to start fast.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class TableContent:
     """What is read of a table.
 
     `columns` are Spark's JSON of all of them, those of partitions last; `partition_types` Spark's words by name.
-    `partitions` of `all_partitions` are left by `condition`, SQL that every row must meet.
+    `condition`, SQL that every row must meet, leaves `partitions` of `all_partitions`.
     """
 
     description: TableDescription

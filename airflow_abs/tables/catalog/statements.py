@@ -45,7 +45,7 @@ class SparkCatalog(Protocol):
 
         Raises:
             StatementError: Spark refuses it, or failed.
-            Exception: the server is gone, as the session's client says it.
+            Exception: the server is lost; the client's own error, for which the task is retried.
         """
 
     def run(self, statement: str) -> None:

@@ -178,8 +178,8 @@ def _check_files(name: str, table: Table, schema: Schema, files: Iterable[DataFi
 
 
 def _known_ids(table: Table, file: DataFile) -> set[int]:
-    """Ids of columns whose values the file's writer counted, so that the file has them. A table whose files may have
-    been adopted by name has a mapping of names, and values were counted under its ids: nothing is known.
+    """Ids of the columns that the file certainly contains: its writer counted their values. None with a mapping of
+    names, because such a table may have adopted files without ids, and counted values under ids of the mapping.
     """
     return set() if NAME_MAPPING in table.properties else set(file.value_counts or ())
 
