@@ -42,6 +42,7 @@ class RunSubtaskOperator(JobTask):
         deferrable, defer_after: see above; seconds.
         stall_after: seconds without progress after which the log warns.
         slot_options: keyword arguments of `StartSubtaskTrigger` for waiting.
+        declarations: as in `JobPlan.check_declared`.
     """
 
     ui_color = "#e6f4ea"
@@ -55,6 +56,7 @@ class RunSubtaskOperator(JobTask):
         defer_after: float,
         stall_after: float,
         slot_options: Mapping[str, Any],
+        declarations: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -64,6 +66,7 @@ class RunSubtaskOperator(JobTask):
         self.defer_after = defer_after
         self.stall_after = stall_after
         self.slot_options = slot_options
+        self.declarations = dict(declarations or {})
         self._run: SubtaskRun | None = None
         self._endpoint: ConnectEndpoint | None = None
 
@@ -81,7 +84,7 @@ class RunSubtaskOperator(JobTask):
             self._endpoint = self._run.get_endpoint()
             return asyncio.run(run_within(limit, self._run.run(self._endpoint)))
         except (SparkOperationError, ExchangeError) as error:
-            self._raise(error)
+            self._raise(error, self._run)
         except TimeIsUpError:
             self.log.info("not done after %g s: the triggerer takes over", self.defer_after)
             self._defer(self._run)
@@ -126,15 +129,30 @@ class RunSubtaskOperator(JobTask):
             if self.subtask.get("queued"):
                 self._defer_to_queue()
             self._defer(run)
-        self._raise(error_from_json(event["error"]))
+        self._raise(error_from_json(event["error"]), run)
 
-    def _raise(self, error: Exception) -> NoReturn:
+    def _raise(self, error: Exception, run: SubtaskRun) -> NoReturn:
         """What would happen again fails the task at once, also under an author's own retry policy."""
+        from airflow_abs.spark.errors import UserCodeError
+
         for cause in getattr(error, "causes", ())[1:]:
             self.log.error("caused by %s: %s", cause.error_class or "an error", cause.message)
         if getattr(error, "restartable", True):
             raise error
-        raise AirflowFailException(str(error)) from error
+        hint = self._describe_planned(run) if isinstance(error, UserCodeError) else ""
+        raise AirflowFailException(f"{error}{hint}") from error
+
+    def _describe_planned(self, run: SubtaskRun) -> str:
+        """A subtask runs its step as `plan` compiled it: clearing the subtask alone repeats the mistake."""
+        from airflow_abs.exchange.errors import ExchangeError
+        from airflow_abs.exchange.records.run_records import RunRecords
+
+        try:
+            changed = RunRecords(run.folder).plan.changed_since(self.declarations)
+        except ExchangeError:  # the mistake is what counts
+            changed = ()
+        found = f"The DAG file has changed since ({', '.join(changed)}): clear" if changed else "To run a fix, clear"
+        return f"\nThis subtask ran the step as it was planned. {found} plan as well, and everything after it"
 
     def on_kill(self) -> None:
         """Stop Spark too. The signal arrives inside the event loop of `execute`, so this takes a thread and a loop."""

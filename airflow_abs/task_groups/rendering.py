@@ -246,6 +246,7 @@ class _Rendering:
             defer_after=self.settings.defer_after,
             stall_after=self.settings.stall_after,
             slot_options=self.settings.slot_options(),
+            declarations=self._declarations_up_to(region),
             **(shown | arguments | ({"execution_timeout": None} if starts_in_triggerer else {})),
             do_xcom_push=True,
             **self.common,

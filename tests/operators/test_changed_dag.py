@@ -13,10 +13,13 @@ import pytest
 from airflow.sdk import DAG
 
 from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Files, VertexOptions
+from airflow_abs.airflow_abilities import AirflowFailException
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.errors import PlanMismatchError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.whole_files import write_json
+from airflow_abs.execution.task_end import error_to_json
+from airflow_abs.spark.errors import UserCodeError
 from airflow_abs.triggers.decide import DecideTrigger
 from tests.gathered import job_arguments
 from tests.recorded_runs import OPTIONS, MadeRegion, RecordedRun
@@ -143,6 +146,31 @@ def test_a_decision_in_the_triggerer_is_refused_as_well(run: RecordedRun, tmp_pa
     trigger = DecideTrigger(**dag.get_task("job.orders.decide").start_trigger_args.trigger_kwargs)
     with pytest.raises(PlanMismatchError, match="raw is new, orders is declared otherwise"):
         trigger._decide("daily", "run")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (with_other_sink, "The DAG file has changed since (total is declared otherwise): clear"),
+        (as_planned, "To run a fix, clear"),
+    ],
+)
+def test_a_mistake_in_a_subtask_says_that_clearing_it_alone_repeats_it(
+    run: RecordedRun, tmp_path: Path, body: Callable[[], None], found: str
+) -> None:
+    mapped: Any = declare(tmp_path, body).get_task("job.total.run")
+    task = mapped.unmap({"subtask": {"index": 0}})
+    instance = SimpleNamespace(dag_id="daily", run_id="run", task_id="job.total.run", map_index=0, try_number=1)
+    event = {
+        "error": error_to_json(UserCodeError("total: no column amonut")),
+        "of": "try 1 of job.total.run[0], run run of dag daily",
+    }
+    with pytest.raises(AirflowFailException) as caught:
+        task.execute_complete({"ti": instance}, event)
+    assert str(caught.value) == (
+        f"total: no column amonut\nThis subtask ran the step as it was planned. {found} plan as well, and everything "
+        "after it"
+    )
 
 
 def test_what_changes_no_rows_changes_no_declaration(run: RecordedRun, published: list[str], tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def _slots(job: RecordedJob, scenario: Scenario) -> int:
     recorded = (region.options.slots for region in job.regions if region.options.slots)
     slots = scenario.options.slots or next(recorded, None)
     if slots is None:
-        raise InvalidValueError(f"run {job.name}: its number of slots is not recorded; give one with --slots")
+        raise InvalidValueError(f"run {job.name}: its number of slots is not recorded; give the slots of the scenario")
     return slots
 
 

@@ -281,6 +281,20 @@ class JobPlan:
             "everything after it"
         )
 
+    def changed_since(self, declarations: Mapping[str, str]) -> tuple[str, ...]:
+        """A few words on each vertex that the DAG file declares in another way than when the run was planned, or that
+        is new. Empty for plans of releases that kept no declarations.
+
+        Args:
+            declarations: by vertex, see `digest_declaration`.
+        """
+        planned = {vertex.name: vertex.declaration for vertex in self.vertices if vertex.declaration}
+        return tuple(
+            f"{name} is new" if name not in planned else f"{name} is declared otherwise"
+            for name, declaration in declarations.items()
+            if planned and planned.get(name) != declaration
+        )
+
     def check_declared(self, region: str, declarations: Mapping[str, str]) -> None:
         """What a region makes is what the DAG file says now.
 
@@ -291,15 +305,7 @@ class JobPlan:
         Raises:
             PlanMismatchError: names the vertices that have changed, or came.
         """
-        planned = {vertex.name: vertex.declaration for vertex in self.vertices if vertex.declaration}
-        if not planned:  # only older plans
-            return
-        changed = [
-            f"{name} is new" if name not in planned else f"{name} is declared otherwise"
-            for name, declaration in declarations.items()
-            if planned.get(name) != declaration
-        ]
-        if changed:
+        if changed := self.changed_since(declarations):
             raise PlanMismatchError(
                 f"{region}: the DAG file has changed since this run was planned: {', '.join(changed)}; expected the "
                 "declarations that the run was planned from. Nothing was published. Clear plan as well, and everything "

@@ -100,7 +100,7 @@ def test_something_fixed_that_reads_no_files_is_refused() -> None:
 
 def test_unknown_slots_must_be_told() -> None:
     job = sales_job(slots=None)
-    with pytest.raises(InvalidValueError, match="its number of slots is not recorded; give one with --slots"):
+    with pytest.raises(InvalidValueError, match="its number of slots is not recorded; give the slots of the scenario"):
         simulate(job, COSTS, Scenario())
     assert simulate(job, COSTS, Scenario(options=ReplayOptions(slots=4))).slots == 4
 
