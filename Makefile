@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHELL := /bin/bash
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# The tests start hundreds of Python processes, and each would compile the package anew.
+# The tests start hundreds of Python processes, and each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 test-yarn check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-matrix test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
@@ -147,7 +147,7 @@ bench: $(READY) java ## ours and four other ways on the same data, one after the
 # What the tests of the page draw, and its name in docs/images.
 SCREENSHOTS := shop-light:adaptive-plan shop-failed:adaptive-plan-failed shop-hot-key-light:hot-key shop-hot-key-dark:hot-key-dark \
 	shop-repair-light:repair shop-repair-dark:repair-dark stream-light:stream
-screenshots: $(READY) ## the pictures of the page in docs/images, drawn anew by its tests
+screenshots: $(READY) ## the pictures of the page in docs/images, redrawn by its tests
 	$(BIN)/pytest tests/plugins/test_page_timeline.py tests/plugins/streams
 	@for each in $(SCREENSHOTS); do cp "build/screenshots/$${each%%:*}.png" "docs/images/$${each##*:}.png"; done
 

@@ -65,7 +65,7 @@ class ExponentialDelayRestart:
             jitter=self.jitter,
             attempts_before_reset=self.attempts,
         )
-        # seeded: whoever replays the same failures comes to the same waits
+        # seeded: the same failures lead to the same waits
         return ExponentialDelay(options, random.Random(seed).randint)  # noqa: S311
 
 

@@ -1,6 +1,6 @@
 """Revenue by region and day: orders meet their customers, then every region is summed.
 
-Nobody sets a parallelism. On the day, `orders` and `customers` follow the files that are there, `enriched` and
+No parallelism is set. On the day, `orders` and `customers` follow the files that are there, `enriched` and
 `by_region` the bytes that the steps before them really produced.
 """
 

@@ -1,7 +1,7 @@
 """Forward and pipelined edges: five steps in three regions, so three mapped Airflow tasks.
 
 * `orders` and `priced` are tied by a forward edge: one region, one Spark plan, as many subtasks as the files call for.
-* `spend` reads them by a blocking hash edge: there the fan-out is decided anew, from the bytes.
+* `spend` reads them by a blocking hash edge: there the fan-out is decided again, from the bytes.
 * `spenders` and `classes` are tied by a pipelined hash edge: one region again. All of its consumers need all of its
   producers at once, so it runs as a single subtask, and Spark's own shuffle spreads it.
 """

@@ -60,7 +60,7 @@ def _run(*command: str | Path) -> None:
 
 
 def _airflow_packages(release: str) -> list[Sequence[str]]:
-    """Arguments of an installer: a finished Airflow, as somebody has one, then the package and what its tests need."""
+    """Arguments of an installer: a finished Airflow, as sites have one, then the package and what its tests need."""
     airflow, day = f"apache-airflow=={release}", _AIRFLOW_DAYS.get(release)
     then = [f"--exclude-newer={day}"] if day else []
     own = f".[{','.join(_TESTED_EXTRAS)}]"

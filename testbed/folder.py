@@ -62,7 +62,7 @@ def prepare_folder(folder: Path, dags_folder: Path) -> Place:
     """A place on loopback with free ports, and its folders, secrets and configuration on the disk.
 
     Raises:
-        ClusterError: the folder belongs to somebody else, or PostgreSQL's user cannot reach it.
+        ClusterError: the folder belongs to another user, or PostgreSQL's user cannot reach it.
     """
     for name in ("config", "logs", "work", "shared", "airflow"):
         (folder / name).mkdir(parents=True, exist_ok=True, mode=0o711 if name == "config" else 0o700)

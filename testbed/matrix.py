@@ -106,7 +106,7 @@ def read_outcome(kept: Path, cell: str) -> Outcome | None:
 
 
 def written(page: str, outcomes: Iterable[Outcome]) -> str:
-    """The page with the rows of these cells anew; those of others stay."""
+    """The page with new rows for these cells; the others stay."""
     new = {each.cell: _row(each) for each in outcomes}
 
     def table(found: re.Match[str]) -> str:

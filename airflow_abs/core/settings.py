@@ -517,7 +517,7 @@ class VertexOptions:
 
 
 def check_options(who: str, options: object, kind: type[Options], others: Mapping[str, object]) -> Options:
-    """The options that were given, or those of nobody; `others` are the arguments that are none of ours.
+    """The options that were given, or the defaults; `others` are the arguments that are none of ours.
 
     Raises:
         InvalidValueError: they are something else, or a setting stands among the others.

@@ -295,6 +295,6 @@ def _end_home(home: Path) -> None:
     """Kill what still runs with `home` as its AIRFLOW_HOME: tasks have groups of their own."""
     mark = b"AIRFLOW_HOME=" + os.fsencode(home)
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended while we looked, or is somebody else's
+        with suppress(OSError):  # it ended while we looked, or belongs to another user
             if mark in (folder / "environ").read_bytes().split(b"\0") and int(folder.name) != os.getpid():
                 os.kill(int(folder.name), signal.SIGKILL)

@@ -138,7 +138,7 @@ class SlotQueue:
                 slots, self._trouble = ClusterSlots(0), str(error)
                 if not error.restartable:
                     self._fail(error)
-            except Exception as error:  # whatever it is, nobody must wait forever
+            except Exception as error:  # whatever it is, no one may wait forever
                 self._fail(error)
                 return
             self._set_slots(slots)
@@ -237,6 +237,6 @@ class _ServerSlots:
     async def leave(self) -> None:
         from airflow_abs.spark.connect.connection import open_connection
 
-        if self._endpoint is not None:  # not asked for anew: that would start a server that has ended
+        if self._endpoint is not None:  # not looked up again: that would start a server that has ended
             async with open_connection(self._endpoint) as connection:
                 await self._board.leave(connection)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from airflow_abs.core.errors import InvalidValueError
 
-# Ours: without them nobody finds the server, or everybody may use it.
+# Ours: without them no client finds the server, or every client may use it.
 _OURS = (
     "spark.eventLog.",
     "spark.connect.authenticate.token",

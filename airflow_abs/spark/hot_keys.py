@@ -91,7 +91,7 @@ async def search_hot_key(connection: Connection, search: HotSearch) -> None:
     except Exception as error:  # whatever it is, the run continues without it
         log.info("the key behind the hot subpartition %d of %s was not found: %s", hot.subpartition, hot.input, error)
     finally:
-        with suppress(SparkOperationError):  # the server ends what nobody asks for
+        with suppress(SparkOperationError):  # the server ends operations without a client
             await release_session(connection, session_id)
 
 

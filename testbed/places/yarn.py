@@ -85,7 +85,7 @@ class YarnCluster:
 
     @property
     def store(self) -> Path:
-        """Without it, a manager that starts anew knows no application."""
+        """Without it, a restarted manager knows no application."""
         return self.folder / "store"
 
     @property

@@ -56,7 +56,7 @@ class Place:
     ports: Mapping[str, int]
     folders: Mapping[str, str]
     secrets: Mapping[str, str] = field(repr=False)
-    # Without a login whoever reaches the UI is an admin: for loopback only.
+    # Without a login, anyone who reaches the UI is an admin: for loopback only.
     login: bool = True
 
     def address(self, service: str) -> str:

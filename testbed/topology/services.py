@@ -59,7 +59,7 @@ def _redis(place: Place) -> Service:
             *("redis-server", "--bind", place.bind, "--port", port, "--save", "", "--appendonly", "no"),
             # The password's hash only: command lines are public.
             *("--aclfile", f"{place.folders['secrets']}/redis.acl"),
-            # Should that file be none, its default user has no password: then nobody else is let in.
+            # If that is no file, its default user has no password: then no one else gets in.
             *("--protected-mode", "yes"),
         ),
         {"REDISCLI_AUTH": place.secrets["REDIS_PASSWORD"]},

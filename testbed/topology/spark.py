@@ -9,7 +9,7 @@ WORKER_CORES = 1
 WORKER_MEMORY = "1152m"
 EXECUTOR_MEMORY = "768m"
 DRIVER_MEMORY = "1g"
-# The master's REST submission knows no secret: without it whoever reaches the port runs programs.
+# The master's REST submission knows no secret: without it, anyone who reaches the port runs programs.
 _DAEMON_SETTINGS = ("spark.authenticate=true", "spark.network.crypto.enabled=true", "spark.master.rest.enabled=false")
 
 
@@ -125,7 +125,7 @@ def _daemon_environment(place: Place, name: str) -> dict[str, str]:
     """Of the master and the workers."""
     return _spark_environment(place, name) | {
         "SPARK_DAEMON_MEMORY": "384m",
-        # Without the secret nobody registers a worker or submits an application.
+        # Without the secret, no one can register a worker or submits an application.
         "SPARK_DAEMON_JAVA_OPTS": " ".join(f"-D{setting}" for setting in _DAEMON_SETTINGS),
         "_SPARK_AUTH_SECRET": place.secrets["SPARK_RPC_SECRET"],
     }

@@ -176,7 +176,7 @@ def _subtasks_from_json(data: Mapping[str, Any]) -> tuple[SubtaskAssignment, ...
 
 
 def _part_to_json(part: HotPart) -> dict[str, Any]:
-    """A part that is no share is stored as before there were any. A share has no producers: whoever does not know of
+    """A part that is no share is stored as before there were any. A share has no producers: a reader without
     shares must not take it for all that its producer wrote."""
     stored = asdict(part)
     return stored if part.share is not None else {key: value for key, value in stored.items() if key != "share"}
@@ -247,7 +247,7 @@ _OwnRange = tuple[IndexRange | None, int, HotPart | None]
 def _assign(
     known: RegionInputs, files: Mapping[str, Sequence[int]], reads: Sequence[_OwnRange]
 ) -> tuple[SubtaskAssignment, ...]:
-    """Files go to what was cut already, and splits, which are in no order, to whoever then reads least."""
+    """Files go to what was cut already, and splits, which are in no order, to the subtask that then reads least."""
     splits = {source.name: source.split_bytes for source in known.sources}
     dealt = deal_out_files(files, [size for _, size, _ in reads])
     own_bytes = [

@@ -1,7 +1,7 @@
 """How much work lies between two failures, from what the job's earlier runs saw and from stated priors.
 
 There are two kinds. Machines fail by the hour, whatever runs on them. Data and code fail by the run: a step stops at
-rows that nobody expected, and the run is cleared from there; twice as long a job does not stop twice as often.
+unexpected rows, and the run is cleared from there; twice as long a job does not stop twice as often.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from airflow_abs.core.decide.region_inputs import RegionOptions
 class ReplayOptions:
     """What to decide by instead; None keeps what was recorded.
 
-    A `target_bytes` that is given does not grow to save waves of subtasks, as one that nobody set may have. A
+    A `target_bytes` that is given does not grow to save waves of subtasks, as a default may have. A
     `max_parallelism` above the number of subpartitions that were written has no effect on ranges.
     """
 

@@ -11,8 +11,8 @@ def divide_slots(capacity: int, demands: Mapping[str, int]) -> dict[str, int]:
     """How many slots each pool may have in use, by its name; the same answer wherever it is computed.
 
     Max-min fair: a pool gets less than it asks for only if no other one gets more than it does (but for one slot, where
-    that does not come out even). What nobody asks for is divided evenly, so that what comes next finds a slot. Who asks
-    for any gets one at least, if the cluster has any: with more pools than slots the sum is above the capacity.
+    that does not come out even). Slots without a claim are divided evenly, so that what comes next finds a slot. A pool
+    that asks for any gets one at least, if there is any: with more pools than slots the sum is above the capacity.
 
     Args:
         demands: slots that each pool holds or waits for.

@@ -206,7 +206,7 @@ class StreamSupervisor:
     def _fail(self, failure: QueryFailure, now: float) -> list[Instruction]:
         verdict = self._judge.judge(failure, now)
         self._given_up = verdict.reason if verdict.backoff is None else ""
-        # it may have failed with its server: slots are counted anew before it starts again
+        # it may have failed with its server: slots are counted again before it restarts
         self._slots = None
         before = self._tell_states(ResourcesChanged(Resources.INSUFFICIENT), now)
         if self.state is State.CREATING_EXECUTION_GRAPH and verdict.backoff is not None:

@@ -15,7 +15,7 @@ WAITING = "waiting for a slot"
 
 def find_full(operations: Iterable[Interval], slots: int) -> tuple[Interval, ...]:
     """When at least this many operations ran at once: intervals in order, none touching the next."""
-    # At one moment ends come before starts: whoever follows at once fills the slot that was freed.
+    # At one moment ends come before starts: a subtask that follows at once fills the slot that was freed.
     events = sorted(event for start, end in operations for event in ((start, 1), (end, -1)))
     full: list[Interval] = []
     running, since = 0, 0.0

@@ -74,7 +74,7 @@ def take_new_files(
 
 
 def begin_publication(folder: JobFolder, source: PlannedSource, open_path: OpenPath) -> None:
-    """Before anything is published of a run's files: they are still its own, and nobody has written them again.
+    """Before anything is published of a run's files: they are still its own, and no writer has replaced them.
 
     Raises:
         CommitError: they are not its own any more.

@@ -71,7 +71,7 @@ class TargetClaim:
         """Check that no other publisher has taken it over.
 
         Raises:
-            TargetBusyError: somebody has.
+            TargetBusyError: another publisher has.
         """
         if self._log.read().number != self.record.number:
             self._lose()
@@ -85,7 +85,7 @@ class TargetClaim:
         """Record which files will be written before any of them is, so that a successor knows what to delete.
 
         Raises:
-            TargetBusyError: somebody took it over.
+            TargetBusyError: another publisher took it over.
         """
         self._append(self._next(claim=Claim(self._identity, self._until(), tuple(puts)), garbage=tuple(garbage)))
 
@@ -93,7 +93,7 @@ class TargetClaim:
         """Start the lease again if a third of it is over.
 
         Raises:
-            TargetBusyError: somebody took it over.
+            TargetBusyError: another publisher took it over.
         """
         claim = self.record.claim
         if claim is not None and claim.until - self._now() <= self._lease_seconds - self.renewal_seconds:

@@ -30,7 +30,7 @@ def hold_local_lock(path: Path, identity: str, target: str) -> Iterator[None]:
         os.write(descriptor, json.dumps({"identity": identity, "pid": os.getpid()}).encode())
         yield
     finally:
-        path.unlink(missing_ok=True)  # before the lock goes, so that nobody locks a file that is about to vanish
+        path.unlink(missing_ok=True)  # before the lock goes, so that no process locks a file that is about to vanish
         os.close(descriptor)
         with contextlib.suppress(OSError):  # others may be publishing next to us
             path.parent.rmdir()

@@ -82,7 +82,7 @@ class StoreCommit:
                 refuse_foreign(str(self._target), plan.foreign)
             if plan.changes:
                 self._perform(plan, claim, listing)
-            elif SUCCESS_NAME not in listing:  # whoever published this was killed right before
+            elif SUCCESS_NAME not in listing:  # its publisher was killed right before
                 self._write_success()
             return plan
 
@@ -121,9 +121,9 @@ class StoreCommit:
         try:
             self._put_all(plan, claim)
             self._check_sizes(plan)
-        except undone:  # whoever lists the target must not meet half an output until the next try
+        except undone:  # a reader that lists the target must not find half an output until the next try
             claim.check()  # else perhaps it is missing because another run has deleted it
-            self._delete(names)  # nobody else has put them, and nobody else will
+            self._delete(names)  # no other publisher has put them, or will
             raise
         dropped = tuple(self._garbage(plan, claim.record.commit, listing))
         claim.commit(plan.record, (*garbage, *dropped))

@@ -39,7 +39,7 @@ class PlannedInput:
     """A blocking input: `result` of another region, read whole (broadcast), by files (rescale) or by range of
     subpartitions; `keys` are a hash edge's. `inferred`: by `plan`, not declared by the author. `written` says in words
     what of the vertex's output is, ``3 of 31 columns``; empty if all is. `kept_whole` says why a hot subpartition of it
-    is not cut into parts; empty if it may be, or nobody asked.
+    is not cut into parts; empty if it may be, or was not checked.
     """
 
     name: str

@@ -65,8 +65,8 @@ class RescaledFiles:
         return sizes[span.start - self.first : span.stop - self.first]
 
     def cut(self, producer: int, files: IndexRange, written: Sequence[ResultFile]) -> Sequence[ResultFile]:
-        """A range of a producer's files. One that ran again may have written more files, or fewer: whoever has the last
-        one that was decided about reads the rest, so that each file has one reader."""
+        """A range of a producer's files. One that ran again may have written more files, or fewer: the subtask with the
+        last one that was decided about reads the rest, so that each file has one reader."""
         last, _ = self.decided(producer)
         return written[files.start : None if files.stop == last else files.stop]
 

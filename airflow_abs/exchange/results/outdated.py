@@ -46,7 +46,7 @@ def check_current(records: RunRecords, name: str) -> dict[Subtask, Subtask]:
 
 def read_outdated(records: RunRecords, *names: str) -> dict[Subtask, Subtask]:
     """The subtasks of unrepeatable regions, of these and before them, that have to run again, each with the one whose
-    rows it has to read anew; producers first.
+    rows it has to reread; producers first.
 
     Raises:
         ExchangeError: plan or a decision cannot be read.

@@ -4,7 +4,7 @@
 
 A lease is renewed while its holder lives. It is taken over when it is over, when it was given back, or by its own
 holder in another process (a triggerer after another one's end). Every step is the next number of a log, so of two who
-want it one gets it, and whoever was taken over learns it at its next renewal, however long it was paused. Until then
+want it one gets it, and the former holder learns it at its next renewal, however long it was paused. Until then
 its query may still run: the next holder stops that before it starts its own, and Spark's own log of batches takes each
 batch from one of them only.
 """

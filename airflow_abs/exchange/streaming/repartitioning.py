@@ -77,7 +77,7 @@ def is_whole(begun: Repartitioning, sink: ExchangePath) -> bool:
 def undo_repartitioning(checkpoint: ExchangePath, sink: ExchangePath, begun: Repartitioning) -> None:
     """Let everything be as it was before. One that ended midway is done again.
 
-    Only where no later batch is in the sink's log, and while nobody writes to the checkpoint.
+    Only where no later batch is in the sink's log, and while no stream writes to the checkpoint.
 
     Raises:
         ExchangeUnreachableError: the storage refuses.

@@ -132,7 +132,7 @@ class Kubernetes:
         """A call of the API; what is not there (any more) is no error if it `may_be_absent`.
 
         Raises:
-            ConnectServerUnreachableError: it was refused, or nobody answered.
+            ConnectServerUnreachableError: it was refused, or got no answer.
         """
         try:
             yield

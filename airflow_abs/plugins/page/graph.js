@@ -67,7 +67,7 @@ function chooseLayout(nodes, room) {
   return scale(down) > scale(across) ? down : across;
 }
 
-const looked = new Map(); // what was read last below the graph of a job stays there when it is drawn anew
+const looked = new Map(); // what was read last below the graph of a job stays there when it is redrawn
 
 function drawGraph(job, choose, progress) {
   const nodes = nodesOf(job), hold = h("div"), told = h("div", { class: "looked", "aria-hidden": "true" });

@@ -18,7 +18,7 @@ function drawRegion(job, region, memory) {
   const failed = subtasks.findIndex((each) => each.state === "failed");
   const chosen = memory.chosen.get(region.id) ?? { index: null };
   if (chosen.index === null && failed >= 0) chosen.index = failed;
-  if (chosen.index >= subtasks.length) chosen.index = null; // decided anew
+  if (chosen.index >= subtasks.length) chosen.index = null; // decided again
   memory.chosen.set(region.id, chosen);
   const select = (index) => detail.replaceChildren(drawDetail(job, region, subtasks[index], subtasks, memory));
   const hold = h("div", { class: "strip-hold" });

@@ -89,7 +89,7 @@ class TokenFunction:
         module, _, function = self.name.rpartition(".")
         try:
             return getattr(importlib.import_module(module), function)()
-        except Exception as error:  # somebody else's code: whatever it raises, there is no token
+        except Exception as error:  # not our code: whatever it raises, there is no token
             # Only the type: its text may quote what it was given.
             raise _unavailable(f"token_provider {self.name!r}", f"it raised {type(error).__name__}") from None
 

@@ -84,8 +84,8 @@ class CompiledVertex:
     `inlined` has the vertex by the alias around its plan. `spreads` says of partitioned inputs, by placeholder, why a
     hot subpartition may not be cut into parts, None if it may; it is empty until the vertex is proved. `call_sites` are
     lines of the author's code by plan id of relations.
-    `all_columns` are those of its output if its rows are written; the schema has the ones that somebody reads, and rows
-    that do not meet the `filters` are left out. `partial` are the aggregates, in words, whose partial results are
+    `all_columns` are those of its output if its rows are written; the schema has the ones that a consumer reads, and
+    rows that do not meet the `filters` are left out. `partial` are the aggregates, in words, whose partial results are
     written in the place of rows; `rows_column` says of how many rows each is.
     """
 

@@ -128,7 +128,7 @@ async def open_connection(endpoint: ConnectEndpoint) -> AsyncIterator[Connection
     Nothing is sent before the first call: a server that is not there shows then (or in `probe_blocking`).
     A hundred operations share one TCP connection.
     """
-    await asyncio.to_thread(_load_modules)  # the first time takes 0.1 to 0.3 s, which nobody in this loop should wait
+    await asyncio.to_thread(_load_modules)  # the first time takes 0.1 to 0.3 s, which would block this loop
     of_loop = _channels.setdefault(asyncio.get_running_loop(), {})
     shared = of_loop.get(endpoint)
     if shared is None:

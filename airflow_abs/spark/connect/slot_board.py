@@ -18,7 +18,7 @@ from airflow_abs.spark.connect.operations import derive_id
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import SparkOperationError
 
-# Notes are written anew every 10 s at least.
+# Notes are rewritten every 10 s at least.
 GONE_SECONDS = 30.0
 _PREFIX = "airflow_abs.slots."
 _SESSION_IS_OVER = "INVALID_HANDLE"

@@ -30,7 +30,7 @@ class Rule(Enum):
     SAMPLE = auto()
     SCAN = auto()
     CACHE = auto()
-    NUMBERED = auto()  # a number for each row that goes on from Spark partition to Spark partition
+    NUMBERED = auto()  # a number for each row that continues from one Spark partition to the next
     REFUSED = auto()  # commands, streams, writes: nothing that the plan of a transform may hold
     WRAPPER = auto()  # never in a plan by itself, or only with a setting that the proof switches off
 

@@ -55,8 +55,8 @@ async def interrupt_attempt(connection: Connection, folder: JobFolder, attempt: 
 async def release_sessions(endpoint: ConnectEndpoint, folder: JobFolder) -> int:
     """Close the session of every attempt that the run's ledger knows; one that is closed already is fine.
 
-    It also ends operations that nobody awaits any more: a task that is killed after its worker let go of it and before
-    the triggerer took it over leaves one behind.
+    It also ends operations that no process awaits any more: a task that is killed after its worker let go of it and
+    before the triggerer took it over leaves one behind.
 
     Returns:
         How many sessions there were.

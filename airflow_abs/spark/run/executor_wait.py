@@ -71,7 +71,7 @@ class ExecutorWait:
             await asyncio.sleep(pause)
             if self._waits_since is None or (waited := time.monotonic() - self._waits_since) < pause:
                 continue
-            with suppress(SparkOperationError):  # whoever awaits the operation gets to know what the server has
+            with suppress(SparkOperationError):  # the process that awaits the operation learns what the server has
                 if await read_executor_cores(self.connection, self.operation.session_id) != 0:
                     continue
                 found = f"{format_count(self._tasks, 'Spark task')} to run, and {AS_WITHOUT_EXECUTORS}"

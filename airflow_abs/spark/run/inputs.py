@@ -28,7 +28,7 @@ class LostResults:
     """What is lost of one subtask's results. Without a manifest all of it is.
 
     `files` says by path what is wrong; `bytes` is the size that they had. `outdated_by` is the subtask whose rows it
-    has to read anew, if nothing is gone.
+    has to reread, if nothing is gone.
     """
 
     region: str

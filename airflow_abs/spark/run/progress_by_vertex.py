@@ -92,7 +92,7 @@ class ProgressByVertex:
             self._order = order_stages(self._explained, self.step.vertex, self.step.inlined, count_listings(bound))
         except UnorderedStagesError as error:
             self._unattributed = str(error)
-        try:  # before the operation ends: nobody waits for a server that does not answer
+        try:  # before the operation ends: no one waits for a server that does not answer
             self._ui = await find_ui(self.connection, self.session_id)
         except (NotToldError, SparkOperationError) as error:
             self._untold = str(error) if isinstance(error, NotToldError) else "Spark does not say where its UI is"

@@ -58,8 +58,8 @@ class InputSource(Protocol):
 
 
 class AttemptLedger(Protocol):
-    """Remembers, for whoever takes over and has to send the same again, under which number an attempt runs and which
-    inputs it reads: a try of Airflow's in its try record (`subtask.py`), a recovery in its claim (`claims.py`)."""
+    """Remembers, for a process that takes over and must send the same request, under which number an attempt runs and
+    which inputs it reads: an Airflow try in its record (`subtask.py`), a recovery in its claim (`claims.py`)."""
 
     def start(self, attempt: int, inputs: str) -> int:
         """Store both before anything is sent to Spark; the number to run under, a later one if the inputs changed."""

@@ -85,7 +85,7 @@ async def run_subtask(
         raise
     except (SparkOperationError, ExchangeError) as error:
         committed = await asyncio.to_thread(find_committed, folder, run.attempt)
-        if committed is not None:  # somebody who ran the same attempt was faster, and released what we listened to
+        if committed is not None:  # another process ran the same attempt faster, and released what we listened to
             return committed
         await asyncio.to_thread(run.end, type(error).__name__)
         raise run.explain(error) from error.__cause__

@@ -157,7 +157,7 @@ def _answers(state: ServerState) -> bool:
     try:
         probe_blocking(state.endpoint)
     except (ConnectServerUnreachableError, ConnectAccessDeniedError):
-        return False  # nobody there, or a stranger on our port
+        return False  # nothing there, or another program on our port
     return True
 
 

@@ -2,7 +2,7 @@
 
 It detaches from its starter, holds the folder's keeper lock for as long as it lives, starts the JVM, and ends
 with it. The kernel kills the JVM when the keeper dies, however it dies: nothing is ever left behind.
-It ends the server on SIGTERM, when nobody has needed it for a while, or when the folder is gone.
+It ends the server on SIGTERM, when no process has needed it for a while, or when the folder is gone.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def main(path: str) -> int:
     lock = os.open(folder.keeper_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if not _take(lock):
         return ANOTHER_KEEPER
-    os.ftruncate(lock, 0)  # no number of a predecessor, who may be somebody else by now
+    os.ftruncate(lock, 0)  # no number of a predecessor, which may be another process by now
     if os.fork() != 0:
         return 0  # the child has the same lock
     os.pwrite(lock, f"{os.getpid()} {process_start(os.getpid())}\n".encode(), 0)

@@ -17,8 +17,8 @@ _OWN_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 def choose_free_ports(count: int) -> list[int]:
     """Different free ports on loopback.
 
-    Below the range from which Linux gives a port to whoever asks for any, as each Spark driver, executor and Python
-    worker does: between the choice and the start of the service, which may be minutes later, none of them gets it.
+    Below the range from which Linux gives a port to programs that ask for any, as each Spark driver, executor and
+    Python worker does: between the choice and the start of the service, perhaps minutes later, none of them gets it.
 
     Raises:
         OSError: the system has no free port.

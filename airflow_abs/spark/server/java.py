@@ -142,7 +142,7 @@ def make_packaged_home(environment: Mapping[str, str]) -> Path | None:
 
 
 def _write_script(path: Path, text: str) -> None:
-    """Whole or not at all: another process may start it at any moment. It runs as whoever it belongs to, so nobody else
+    """Whole or not at all: another process may start it at any moment. It runs as its owner, so no other user
     may have written it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if path.is_file() and path.stat().st_uid == os.getuid() and path.read_text() == text:

@@ -62,14 +62,14 @@ def _repartition(request: Mapping[str, Any]) -> dict[str, Any]:
     from pyspark.sql import SparkSession
 
     conf = {"spark.ui.enabled": "false"}
-    if request["master"].startswith("local"):  # nobody else is to reach it
+    if request["master"].startswith("local"):  # no other host may reach it
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.builder.appName("airflow_abs repartitions a stream's state").master(request["master"])
     spark = builder.config(map=conf).getOrCreate()
     manager = getattr(spark, "_streamingCheckpointManager", None)
     if manager is None:
         return {"error": f"pyspark {__version__} does not repartition state; expected {FIRST_RELEASE} or newer"}
-    _ = spark.streams  # without it there is nobody who coordinates state stores, and reading them fails
+    _ = spark.streams  # without it no coordinator of state stores runs, and reading them fails
     manager.repartition(request["checkpoint"], request["partitions"])
     if not _add_to_sink(spark, request["sink"], request["batch"]):
         return {"error": f"{request['sink']} has a batch {request['batch']} already"}

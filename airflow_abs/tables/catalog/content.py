@@ -1,7 +1,7 @@
 """What a table of Spark's catalog holds, fixed by `plan`: files, each with the time of its last change.
 
 Neither Hive nor Spark keeps versions of such tables: files are replaced under the names that they have, or are gone as
-soon as somebody overwrites. So the list is what is pinned, and subtasks compare the files with it.
+soon as another writer overwrites. So the list is what is pinned, and subtasks compare the files with it.
 """
 
 from __future__ import annotations

@@ -69,5 +69,5 @@ def read_target(name: str, catalog: SparkCatalog, *, storage: str, mode: TableMo
 
 
 def identity_of(found: TableDescription) -> str:
-    """What a table of the same name that is made anew does not have."""
+    """What a table of the same name that was created later does not have."""
     return f"{found.name} of {found.created_time}"

@@ -125,7 +125,7 @@ def _with_vectors(name: str, table: DeltaTable) -> list[str]:
 
 
 def _check_columns(name: str, fields: Iterable[Field], *, inside: bool = False) -> None:
-    """Nobody but Delta's own engines computes or checks values."""
+    """Only Delta's own engines compute or check values."""
     for field in fields:
         kind: Any = field["type"]
         if found := next((words for key, words in _OF_COLUMNS.items() if field["metadata"].get(key) is not None), None):

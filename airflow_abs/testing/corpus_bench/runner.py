@@ -103,7 +103,7 @@ class Bench:
         return cls(endpoint, folder, schemas)
 
     def files(self, table: str) -> Files:
-        """Its columns are declared: to infer them takes a Spark job each time that somebody asks for them."""
+        """Its columns are declared: to infer them takes a Spark job each time."""
         columns = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in self.schemas[table])
         return Files(str(self.folder / "tables" / table), schema=columns)
 
@@ -129,7 +129,7 @@ class Bench:
             prove_vertices(session, inferred.graph, inferred.compiled, min_parallelism=entry.min_parallelism)
 
     def plan(self, run_id: str, entries: Sequence[Entry]) -> JobRun:
-        """One job of all these entries, each a vertex that nobody reads."""
+        """One job of all these entries, each a vertex without a consumer."""
         graph, programs = self._declare(entries)
         folder = JobFolder(self.folder / "exchange", "proof", run_id, self.job)
         return JobRun.planned(self.endpoint, folder, graph, programs, self.options)

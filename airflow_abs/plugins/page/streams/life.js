@@ -20,7 +20,7 @@ function drawLife(life, now, position) {
     happenings(life, position));
 }
 
-// From each change to the next; the last one lasts until now, or until the last batch if nobody supervises the stream.
+// From each change to the next; the last one lasts until now, or until the last batch if no task supervises the stream.
 function spansOf(life, now) {
   const end = Math.max(now ?? 0, life.changes.at(-1).at, life.batches.at(-1)?.ended ?? 0);
   return life.changes.map((change, index) => ({ state: change.entered, from: change.at, to: life.changes[index + 1]?.at ?? end, why: change.reason, left: change.left }))
