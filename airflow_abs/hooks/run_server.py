@@ -25,7 +25,10 @@ def starts_folder(settings: Ephemeral, folder: JobFolder) -> JobFolder:
 
 
 def find_server(cluster: ClusterManager, folder: JobFolder) -> RunServer | None:
-    """The server that an earlier try, or the run before it was cleared, has left running."""
+    """The server that an earlier try, or the run before it was cleared, has left running.
+
+    Of one that has ended, nothing is left at the cluster manager.
+    """
     server = read_server(folder)
     if server is None or not server.key:
         return None
@@ -35,7 +38,10 @@ def find_server(cluster: ClusterManager, folder: JobFolder) -> RunServer | None:
             return None
         server = replace(server, application=application)
         write_server(folder, server)
-    return server if cluster.state(server.application).is_active else None
+    if cluster.state(server.application).is_active:
+        return server
+    cluster.kill(server.application)  # Kubernetes keeps the pod of one that failed, and its secret
+    return None
 
 
 def start_server(cluster: ClusterManager, settings: Ephemeral, folder: JobFolder, secret: str) -> RunServer:

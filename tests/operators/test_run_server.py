@@ -92,6 +92,7 @@ def test_a_server_that_runs_is_used_on_and_one_that_ended_is_replaced(tmp_path: 
     assert task(StartServerOperator, tmp_path).execute(CONTEXT) == first
     cluster.states["driver-0"] = "FAILED"
     assert task(StartServerOperator, tmp_path).execute(CONTEXT) == first | {"application": "driver-1"}
+    assert cluster.states["driver-0"] == "KILLED"  # so that its manager keeps nothing of it
 
 
 def test_one_that_does_not_answer_yet_keeps_no_worker_and_is_not_submitted_twice(

@@ -62,8 +62,13 @@ class Kubernetes:
         return f"{namespace}:{name}"
 
     def find(self, key: str) -> str | None:
-        application = f"{self._namespace}:{_name(key)}"
-        return application if self.state(application).is_active else None
+        namespace, name = self._namespace, _name(key)
+        application = f"{namespace}:{name}"
+        if not self.state(application).is_active:
+            self.kill(application)  # its secret may be there, with no pod to own it
+            return None
+        self._give_away(namespace, name)
+        return application
 
     def state(self, application: str) -> ApplicationState:
         pod = self._read_pod(application)
@@ -91,10 +96,12 @@ class Kubernetes:
 
     def kill(self, application: str) -> None:
         namespace, _, name = application.partition(":")
-        with self._asked(f"delete the pod {namespace}/{name}"):
-            self._api.delete_namespaced_pod(name, namespace)
-        with self._asked(f"delete the secret {namespace}/{name}"):  # of a submission that came to no pod
-            self._api.delete_namespaced_secret(name, namespace)
+        try:
+            with self._asked(f"delete the pod {namespace}/{name}"):
+                self._api.delete_namespaced_pod(name, namespace)
+        finally:
+            with self._asked(f"delete the secret {namespace}/{name}"):  # of a submission that came to no pod
+                self._api.delete_namespaced_secret(name, namespace)
 
     def abort(self) -> None:
         self.submission.abort()

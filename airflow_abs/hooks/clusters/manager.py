@@ -78,7 +78,7 @@ class ClusterManager(Protocol):
     def find(self, key: str) -> str | None:
         """The active application of a start whose submitter died before it could note the application.
 
-        None also where the manager cannot look for one.
+        Without one, nothing of the start is left at the manager. None also where the manager cannot look for one.
         """
 
     def state(self, application: str) -> ApplicationState:

@@ -57,6 +57,8 @@ class Api:
         return SimpleNamespace(items=list(self.pods.values()))
 
     def delete_namespaced_pod(self, name: str, namespace: str) -> None:
+        if self.forbidden == "deleted pods":
+            raise ApiError(403, "Forbidden")
         self.read_namespaced_pod(name, namespace)
         del self.pods[f"{namespace}:{name}"]
 
@@ -136,6 +138,32 @@ def test_a_secret_that_cannot_be_given_to_its_pod_leaves_neither(
     with pytest.raises(ConnectServerUnreachableError, match="change the secret spark/airflow-abs-ab12: 403 Forbidden"):
         kubernetes.submit(start)
     assert (api.pods, api.secrets) == ({}, {})
+
+
+def test_a_pod_whose_submitter_died_is_found_and_gets_its_secret(kubernetes: Kubernetes, api: Api) -> None:
+    api.pods[NAME] = pod("Pending")
+    api.secrets[NAME] = {"metadata": {"name": "airflow-abs-ab12"}}
+    assert kubernetes.find("ab12") == NAME
+    (owner,) = api.secrets[NAME]["metadata"]["ownerReferences"]
+    assert owner == {"apiVersion": "v1", "kind": "Pod", "name": "airflow-abs-ab12", "uid": "u1"}
+
+
+@pytest.mark.parametrize("pods", [{}, {NAME: pod("Failed")}])
+def test_of_a_submission_that_came_to_no_running_pod_nothing_is_left(
+    kubernetes: Kubernetes, api: Api, pods: dict[str, Any]
+) -> None:
+    api.pods |= pods
+    api.secrets[NAME] = {"metadata": {"name": "airflow-abs-ab12"}}
+    assert kubernetes.find("ab12") is None
+    assert (api.pods, api.secrets) == ({}, {})
+
+
+def test_a_pod_that_may_not_be_deleted_keeps_no_secret(kubernetes: Kubernetes, api: Api) -> None:
+    api.pods[NAME], api.forbidden = pod("Running"), "deleted pods"
+    api.secrets[NAME] = {"metadata": {"name": "airflow-abs-ab12"}}
+    with pytest.raises(ConnectServerUnreachableError, match="does not let Airflow delete the pod"):
+        kubernetes.kill(NAME)
+    assert api.secrets == {}
 
 
 def test_what_kubernetes_refuses_is_told_with_the_connection_before_anything_is_submitted(
