@@ -6,24 +6,33 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.sdk.exceptions import TaskDeferred
 
+from airflow_abs import AdaptiveSparkStream, Kafka
 from airflow_abs.core.streaming.rescale import Rescale
 from airflow_abs.core.streaming.slots_wanted import SlotsWanted
 from airflow_abs.exchange.errors import CheckpointMisfitError
 from airflow_abs.exchange.streaming.stored_query import store_query
+from airflow_abs.restart_strategy import NeverRestart
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.server.embedded import embedded_status, stop_embedded_server
 from airflow_abs.spark.stream.fit import Candidate, check_fit
-from testbed.places.kafka_broker import kafka_broker
-from testbed.places.served import Served
-from tests.places.topics import FromTopic, Told, running, server
+from airflow_abs.triggers.streams.stream import StreamTrigger
+from testbed.places.kafka_broker import KafkaBroker, kafka_broker
+from tests.places.topics import IMPATIENT, FromTopic, Told, running, server
+
+if TYPE_CHECKING:
+    from airflow_abs.core.streaming.supervision import Ended
+    from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
 pytestmark = [pytest.mark.places, pytest.mark.spark]
 
@@ -31,10 +40,11 @@ RECORDS = int(os.environ.get("AIRFLOW_ABS_KAFKA_RECORDS", "60000"))
 OUTAGE = float(os.environ.get("AIRFLOW_ABS_OUTAGE", "60"))
 """Seconds."""
 SECONDS = 600.0
+_PLAIN = {"spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false"}
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     with kafka_broker(tmp_path_factory.mktemp("kafka")) as found:
         yield found
 
@@ -46,11 +56,15 @@ def state(tmp_path: Path) -> Iterator[Path]:
     stop_embedded_server(tmp_path / "state")
 
 
+def keyed(messages: Any) -> Any:
+    return messages.select("key", "value")
+
+
 def numbers(messages: Any) -> Any:
     return messages.selectExpr("CAST(CAST(value AS STRING) AS BIGINT) AS n", "partition", "offset")
 
 
-def test_exactly_once_over_a_killed_server_and_other_slots(broker: Served, state: Path, tmp_path: Path) -> None:
+def test_exactly_once_over_a_killed_server_and_other_slots(broker: KafkaBroker, state: Path, tmp_path: Path) -> None:
     rescale = Rescale(records_per_slot=RECORDS // 12, cooldown=1, stabilization=2, max_delay=60)
     place = FromTopic(
         server(state, 2), tmp_path, numbers, available_now=False, wanted=SlotsWanted(4, 1), rescale=rescale, conf={},
@@ -68,7 +82,7 @@ def test_exactly_once_over_a_killed_server_and_other_slots(broker: Served, state
             told.say(f"kill Spark's server {killed}")
             cores.append(4)
             os.kill(killed, signal.SIGKILL)
-            await told.read(RECORDS)
+            await told.read_all()
         return told
 
     told = asyncio.run(scene())
@@ -81,7 +95,89 @@ def test_exactly_once_over_a_killed_server_and_other_slots(broker: Served, state
     assert max(batch.rows for batch in told.batches.values()) <= 4 * (RECORDS // 12)
 
 
-def test_a_broker_that_is_away_is_waited_for(broker: Served, state: Path, tmp_path: Path) -> None:
+def test_a_topic_gets_every_message_at_least_once_over_killed_servers(
+    broker: KafkaBroker, state: Path, tmp_path: Path
+) -> None:
+    place = FromTopic(
+        server(state, 2), tmp_path, keyed, available_now=False, conf={}, broker=broker.address, topic="raw",
+        into="clean", options={"maxOffsetsPerTrigger": str(RECORDS // 10)},
+    )  # fmt: skip
+    place.produce(0, RECORDS)
+    plan = place.compile()
+
+    async def scene() -> Told:
+        async with running(place, plan, lambda: server(state, 2), SECONDS) as told:
+            for part in (1, 3):
+                await told.read(part * RECORDS // 5)
+                killed = embedded_status(state).jvm_pid
+                assert killed is not None
+                told.say(f"kill Spark's server {killed}")
+                os.kill(killed, signal.SIGKILL)
+            await told.read_all()
+        return told
+
+    told = asyncio.run(scene())
+    written = place.messages("clean")
+    told.say(f"{len(written)} messages with {len(set(written))} keys")
+    assert sorted(set(written)) == list(range(RECORDS))
+
+
+class Guarded:
+    """A stream from a topic to another one, by Airflow's task, behind a password."""
+
+    def __init__(self, endpoint: ConnectEndpoint, folder: Path, kafka: dict[str, Any], env: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        spark = {"conn_type": "spark_connect", "host": endpoint.host, "port": endpoint.port, "password": endpoint.token}
+        env.setenv("AIRFLOW_CONN_SPARK", json.dumps(spark))
+        env.setenv("AIRFLOW_CONN_KAFKA_SECURE", json.dumps(kafka))
+
+    def run(self) -> Ended:
+        """As its task would be run by a worker, and then by a triggerer."""
+        task = AdaptiveSparkStream(
+            task_id="clicks",
+            source=Kafka(
+                topics=["guarded"], options={"startingOffsets": "earliest", **IMPATIENT}, conn_id="kafka_secure"
+            ),
+            transform=keyed,
+            sink=Kafka(topics="guarded_out", conn_id="kafka_secure"),
+            checkpoint=str(self.folder / "checkpoint"),
+            available_now=True,
+            restart_strategy=NeverRestart(),
+            conn_id="spark",
+        )
+        instance = SimpleNamespace(dag_id="places", run_id="run", task_id="clicks", map_index=-1, try_number=1)
+        with pytest.raises(TaskDeferred) as deferred:
+            task.execute({"ti": instance})  # type: ignore[typeddict-item]
+        trigger = deferred.value.trigger
+        assert isinstance(trigger, StreamTrigger)
+        return asyncio.run(trigger._supervise())
+
+
+def test_the_password_of_a_connection_is_only_where_it_is_needed(
+    broker: KafkaBroker, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (events := tmp_path / "events").mkdir()
+    endpoint = server(
+        state, 2, **{"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{events}", **_PLAIN}
+    )
+    place = FromTopic(endpoint, tmp_path, broker=broker.address, topic="guarded")
+    place.produce(0, 1000)
+    secure = broker.secure
+    refused = Guarded(endpoint, tmp_path / "refused", secure.connection | {"password": "not-theirs"}, monkeypatch).run()
+    print(f"with another password: {refused.status}, {refused.reason.splitlines()[0][:200]}")
+    assert refused.status == "FAILED"
+    assert "Authentication failed" in refused.reason
+    assert "not-theirs" not in refused.reason
+    assert Guarded(endpoint, tmp_path / "taken", secure.connection, monkeypatch).run().status == "FINISHED"
+    assert place.messages("guarded_out") == list(range(1000))
+    stop_embedded_server(state)
+    found = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any("guarded_out" in path.read_text(errors="replace") for path in events.iterdir())  # it tells of the query
+    assert [path for path in found if secure.password.encode() in path.read_bytes()] == []
+    print(f"the password is in none of {len(found)} files: checkpoint, event log, log of the server")
+
+
+def test_a_broker_that_is_away_is_waited_for(broker: KafkaBroker, state: Path, tmp_path: Path) -> None:
     records = 20_000
     place = FromTopic(
         server(state, 2), tmp_path, numbers, available_now=False, conf={}, broker=broker.address, topic="away"
@@ -110,7 +206,7 @@ def test_a_broker_that_is_away_is_waited_for(broker: Served, state: Path, tmp_pa
 
 
 def test_headers_are_no_obstacle_to_a_change_and_another_topic_is_refused(
-    broker: Served, state: Path, tmp_path: Path
+    broker: KafkaBroker, state: Path, tmp_path: Path
 ) -> None:
     def counted(messages: Any) -> Any:
         return messages.withWatermark("timestamp", "1 hour").dropDuplicates(["key", "timestamp"]).selectExpr("offset")

@@ -39,15 +39,16 @@ def server(state: Path, cores: int, **conf: str) -> ConnectEndpoint:
 
 @dataclass(slots=True)
 class FromTopic(Place):
-    """A stream of the numbers that a topic holds."""
+    """A stream of the numbers that a topic holds, to a folder or to the topic `into`."""
 
     broker: str = ""
     topic: str = ""
+    into: str = ""
     options: dict[str, str] = field(default_factory=dict)
 
     def program(self) -> StreamProgram:
         source = Kafka(self.broker, [self.topic], {"startingOffsets": "earliest", **IMPATIENT, **self.options})
-        sink = Files(str(self.root / "out"), mode="append")
+        sink = Kafka(self.broker, self.into) if self.into else Files(str(self.root / "out"), mode="append")
         checkpoint = f"file://{self.root}/checkpoint/spark"
         return StreamProgram("orders", "orders", source, self.transform, {}, sink, checkpoint, self.available_now)
 
@@ -59,6 +60,13 @@ class FromTopic(Place):
             )
             to = rows.write.format("kafka").option("kafka.bootstrap.servers", self.broker)
             to.option("topic", self.topic).save()
+
+    def messages(self, topic: str) -> list[int]:
+        """Keys of what a topic holds, in order."""
+        with open_session(self.endpoint) as session:
+            found = session.read.format("kafka").option("kafka.bootstrap.servers", self.broker)
+            rows = found.option("subscribe", topic).load().selectExpr("CAST(CAST(key AS STRING) AS BIGINT) AS n")
+            return sorted(row.n for row in rows.collect())
 
     def is_exactly_once(self, records: int) -> bool:
         return sorted(row[0] for row in self.published()) == list(range(records))
@@ -95,6 +103,10 @@ class Told:
 
     async def read(self, records: int) -> None:
         await self.until(lambda: self.records >= records)
+
+    async def read_all(self) -> None:
+        """All that there is. A killed server takes unread progress along, so counting records might never end."""
+        await self.until(lambda: bool(self.batches) and self.batches[max(self.batches)].rows_behind == 0)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():

@@ -41,7 +41,8 @@ class StreamTask:
         resource_timeout, resource_stabilization: how long it waits for them; seconds.
         rescale: fields of `Rescale`; None if nothing of it follows the slots.
         dag_id, run_id, task_id: tags of its metrics and spans.
-        sink: path of the folder to which it adds files, rendered.
+        sink: path of the folder to which it adds files, rendered; "" if it writes to a topic.
+        source_conn_id, sink_conn_id: Airflow connections of its topics; "" for none.
     """
 
     conn_id: str
@@ -62,6 +63,8 @@ class StreamTask:
     sink: str = ""
     run_id: str = ""
     bound: str = ""
+    source_conn_id: str = ""
+    sink_conn_id: str = ""
 
     async def run(self, server: StreamServer) -> Ended:
         """Until it has ended; cancelling leaves the query running."""
@@ -131,7 +134,15 @@ class StreamTask:
         plan = read_query(checkpoint, self.digest)
         rescale = None if self.rescale is None else Rescale(**self.rescale)
         supervisor = StreamSupervisor(judge, wanted, ends=self.ends, wait=wait, rescale=rescale)
-        stream, lease = Stream(self.name, plan, self.conf, rescale=rescale), self._lease()
+        stream = Stream(
+            self.name,
+            plan,
+            self.conf,
+            rescale=rescale,
+            source_options=partial(_options_of, self.source_conn_id),
+            sink_options=partial(_options_of, self.sink_conn_id),
+        )
+        lease = self._lease()
         master = "" if rescale is None else rescale.repartition_state
         return StreamRun(
             connection,
@@ -143,11 +154,24 @@ class StreamTask:
             on_change=watch.change,
             on_held=partial(forget_other_queries, checkpoint, self.digest),
             attend=watch.attend,
-            state=StatePartitions(self.name, lease, open_path(self.sink), master, watch.note),
+            state=StatePartitions(self.name, lease, open_path(self.sink), master, watch.note) if self.sink else None,
         )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _options_of(conn_id: str) -> dict[str, str]:
+    """What the topics of a connection need; a secrets backend that does not answer is asked at the next restart."""
+    if not conn_id:
+        return {}
+    from airflow_abs.hooks.kafka import kafka_options
+    from airflow_abs.spark.errors import TokenUnavailableError
+
+    try:
+        return kafka_options(conn_id)
+    except Exception as error:  # a secrets backend raises what it wants
+        raise TokenUnavailableError(f"the connection {conn_id!r} of its topics: {error}") from None
 
 
 class StreamServer:

@@ -43,7 +43,8 @@ class AdaptiveSparkStream(BaseOperator):
             or `Kafka`.
         transform: function that takes the stream, an unbounded DataFrame, and returns one; by default rows are passed
             on.
-        sink: the folder to which files are added: `Files(..., mode="append")`.
+        sink: the folder to which files are added, `Files(..., mode="append")`; or a topic of `Kafka`, which gets rows
+            at least once.
         checkpoint: a folder for this stream alone, which Airflow and Spark both reach; it holds the stream's position
             and state.
         transform_kwargs: JSON values for the transform's further parameters; templated.
@@ -72,7 +73,7 @@ class AdaptiveSparkStream(BaseOperator):
         self,
         *,
         source: Files | Rate | Kafka,
-        sink: Files,
+        sink: Files | Kafka,
         checkpoint: str,
         transform: Callable[..., Any] | None = None,
         transform_kwargs: Mapping[str, Any] | None = None,
@@ -102,7 +103,7 @@ class AdaptiveSparkStream(BaseOperator):
                 "are; drop one of them"
             )
         if rescale is not None:
-            _check_rescale(self.task_id, rescale, source, spark_conf or {}, slots == sufficient_slots)
+            _check_rescale(self.task_id, rescale, source, sink, spark_conf or {}, slots == sufficient_slots)
         self.source = source.to_json()
         self.sink = sink.to_json()
         self.checkpoint = checkpoint
@@ -125,6 +126,7 @@ class AdaptiveSparkStream(BaseOperator):
         from airflow_abs.exchange.streaming.stored_query import store_query
         from airflow_abs.operators.streams.compilation import compile_declared
 
+        self._check_connections()
         name = f"{self.task_id} {uuid.uuid4().hex[:12]}"
         try:
             plan = compile_declared(self.declared(name))
@@ -135,6 +137,17 @@ class AdaptiveSparkStream(BaseOperator):
             self.log.info("it runs as a batch, which ends: its source is bounded (%s)", self.bound)
         self.log.info("compiled; the triggerer supervises it from here on")
         self.defer(trigger=StreamTrigger(**task.to_json()), method_name="execute_complete")
+
+    def _check_connections(self) -> None:
+        """A mistake in a topic's connection fails here; the triggerer would take it for an outage."""
+        from airflow_abs.core.errors import InvalidValueError
+        from airflow_abs.hooks.kafka import kafka_options
+
+        for conn_id in filter(None, (self.source.get("conn_id"), self.sink.get("conn_id"))):
+            try:
+                kafka_options(conn_id)
+            except InvalidValueError as error:
+                raise AirflowFailException(f"stream {self.task_id!r}: {error}") from error
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> None:
         """The trigger ends the task of a stream that ended well; a worker is woken only to say what went wrong."""
@@ -160,7 +173,7 @@ class AdaptiveSparkStream(BaseOperator):
             source=_source_from_json(self.source),
             transform=self.transform,
             kwargs=self.transform_kwargs,
-            sink=Files.from_json(self.sink),
+            sink=_sink_from_json(self.sink),
             checkpoint=uri_for_spark(open_path(self.checkpoint) / SPARK_FOLDER),
             available_now=self.available_now,
             interval=self.interval,
@@ -194,7 +207,9 @@ class AdaptiveSparkStream(BaseOperator):
             dag_id=instance.dag_id,
             task_id=instance.task_id,
             run_id=instance.run_id,
-            sink=Files.from_json(self.sink).path,
+            sink=self.sink.get("path", ""),
+            source_conn_id=self.source.get("conn_id", ""),
+            sink_conn_id=self.sink.get("conn_id", ""),
         )
 
 
@@ -203,8 +218,12 @@ def _source_from_json(source: Mapping[str, Any]) -> Files | Rate | Kafka:
         case "rate":
             return Rate(source["rows_per_second"])
         case "kafka":
-            return Kafka(source["servers"], source["topics"], source["options"])
+            return Kafka.from_json(source)
     return Files.from_json(source)
+
+
+def _sink_from_json(sink: Mapping[str, Any]) -> Files | Kafka:
+    return Kafka.from_json(sink) if sink.get("kind") == "kafka" else Files.from_json(sink)
 
 
 def _check(task_id: str, source: object, sink: object) -> None:
@@ -229,11 +248,14 @@ def _check(task_id: str, source: object, sink: object) -> None:
             "batch; expected Files(..., mode='append'). Let the stream add files, and a job read what is new of them: "
             "AdaptiveSparkOperator(source=Files(..., incremental=True))"
         )
+    if isinstance(sink, Kafka):
+        _check_topic(task_id, sink)
+        return
     if not isinstance(sink, Files) or sink.mode != "append":
         found = f"Files(..., mode={sink.mode!r})" if isinstance(sink, Files) else repr(sink)
         raise JobGraphError(
-            f"stream {task_id!r}: its sink is {found}; a stream adds files, batch by batch: expected Files(..., "
-            "mode='append'). To replace what is there, use an AdaptiveSparkOperator in an AdaptiveSparkJob"
+            f"stream {task_id!r}: its sink is {found}; a stream adds rows, batch by batch: expected Files(..., "
+            "mode='append') or Kafka(...). To replace what is there, use an AdaptiveSparkOperator in a job"
         )
     if sink.sort_by or sink.files is not None:
         raise JobGraphError(
@@ -242,8 +264,32 @@ def _check(task_id: str, source: object, sink: object) -> None:
         )
 
 
+def _check_topic(task_id: str, sink: Kafka) -> None:
+    if len(sink.topics) != 1:
+        raise JobGraphError(
+            f"stream {task_id!r}: its sink is the topics {', '.join(sink.topics)}; expected one: let another stream "
+            "write to the next"
+        )
+    if sink.format:
+        raise JobGraphError(
+            f"stream {task_id!r}: its sink has the format {sink.format}, which is of a source; let the transform make "
+            "the value, such as to_json(struct(*)) AS value"
+        )
+    for name in sink.options:
+        if not name.startswith("kafka."):
+            raise JobGraphError(
+                f"stream {task_id!r}: its sink has the option {name}, which is one of a source; expected settings of "
+                "Kafka's producer, such as kafka.linger.ms"
+            )
+
+
 def _check_rescale(
-    task_id: str, rescale: Rescale, source: Files | Rate | Kafka, spark_conf: Mapping[str, Any], is_fixed: bool
+    task_id: str,
+    rescale: Rescale,
+    source: Files | Rate | Kafka,
+    sink: Files | Kafka,
+    spark_conf: Mapping[str, Any],
+    is_fixed: bool,
 ) -> None:
     """One number has one author."""
     if is_fixed:
@@ -255,6 +301,11 @@ def _check_rescale(
         raise JobGraphError(
             f"stream {task_id!r}: it has rescale=, which sets spark.sql.shuffle.partitions by the slots, and the same "
             "setting in spark_conf; drop one of them"
+        )
+    if rescale.repartition_state and isinstance(sink, Kafka):
+        raise JobGraphError(
+            f"stream {task_id!r}: rescale= has repartition_state, which needs Spark's log of batches in the sink, and "
+            "a topic has none; drop it, or let the sink be Files(..., mode='append')"
         )
     _check_state_store(task_id, rescale, spark_conf)
     options = {} if isinstance(source, Rate) else source.options

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_abs.exchange.sources.files import Files
 from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.spark.connect.connection import open_connection
@@ -49,7 +50,7 @@ def compile_declared(stream: DeclaredStream) -> bytes:
     endpoint = AdaptiveSparkHook(stream.conn_id).get_endpoint()
     with open_session(endpoint) as session:
         plan = compile_stream(session, program, open_path)
-    sink = open_path(program.sink.path)
+    sink = open_path(program.sink.path) if isinstance(program.sink, Files) else None
     asyncio.run(_check(endpoint, Candidate(program.who, plan, stream.conf, checkpoint, sink)))
     return plan
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import PicklingError
@@ -26,6 +26,8 @@ from airflow_abs.spark.transforms.arguments import coerce_arguments
 from airflow_abs.spark.transforms.by_value import pickled_by_value
 from airflow_abs.spark.transforms.guard import no_execution
 
+_MESSAGE_COLUMNS = frozenset({"key", "value", "headers", "partition"})
+
 
 @dataclass(frozen=True, slots=True)
 class StreamProgram:
@@ -37,7 +39,7 @@ class StreamProgram:
         source: a folder that is read as files come into it, rows of Spark's own making, or topics of Kafka.
         transform: of the one DataFrame that never ends; None to pass it on.
         kwargs: of the transform.
-        sink: a folder to which files are added.
+        sink: a folder to which files are added, or a topic that gets messages.
         checkpoint: URI of the folder in which Spark keeps what it has read, and its state.
         available_now: whether it ends once it has read what is there.
         interval: of batches, such as ``10 seconds``; "" for one right after the other.
@@ -48,7 +50,7 @@ class StreamProgram:
     source: Files | Rate | Kafka
     transform: Callable[..., Any] | None
     kwargs: Mapping[str, Any]
-    sink: Files
+    sink: Files | Kafka
     checkpoint: str
     available_now: bool = False
     interval: str = ""
@@ -83,7 +85,8 @@ def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[st
     frame = _read(session, program, open_path)
     with pickled_by_value():
         try:
-            relation = _call(session, program, frame)._plan.to_proto(session.client).root
+            output = _call(session, program, frame)
+            relation = output._plan.to_proto(session.client).root
         except PicklingError as error:
             raise JobGraphError(
                 f"stream {program.name!r}: a Python function of its transform cannot be sent to Spark ({error}). It "
@@ -96,6 +99,8 @@ def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[st
             f"stream {program.name!r}: its transform returns a DataFrame that has an end; expected one derived from "
             "its source. For rows that have an end, use an AdaptiveSparkOperator in an AdaptiveSparkJob"
         )
+    if isinstance(program.sink, Kafka):
+        _check_messages(program.who, output.columns)
     proto = protos()
     start = proto.WriteStreamOperationStart(
         input=proto.Relation(
@@ -103,18 +108,42 @@ def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[st
                 input=relation, name=ROWS_OUT, metrics=[sql_expression("count(1) AS rows")]
             )
         ),
-        format=program.sink.format,
-        options={**program.sink.options, "checkpointLocation": program.checkpoint},
-        partitioning_column_names=program.sink.partition_by,
         output_mode="append",
         query_name=program.query_name,
-        path=program.sink.uri,
+        options={"checkpointLocation": program.checkpoint},
     )
+    _write_to(start, program.sink)
     if program.available_now:
         start.available_now = True
     else:
         start.processing_time_interval = program.interval or "0 seconds"
     return bytes(proto.Plan(command=proto.Command(write_stream_operation_start=start)).SerializeToString())
+
+
+def _write_to(start: Any, sink: Files | Kafka) -> None:
+    if isinstance(sink, Kafka):
+        start.format = "kafka"
+        start.options.update(sink.sink_options)
+        return
+    start.format, start.path = sink.format, sink.uri
+    start.options.update(sink.options)
+    start.partitioning_column_names.extend(sink.partition_by)
+
+
+def _check_messages(who: str, columns: Collection[str]) -> None:
+    known = {name.lower() for name in columns}
+    for name, example in (("value", "to_json(struct(*)) AS value"), ("key", "CAST(order_id AS STRING) AS key")):
+        if name not in known:
+            why = "by which readers drop what is there twice" if name == "key" else "the content of each message"
+            raise JobGraphError(
+                f"{who}: its rows go to a topic and have the columns {', '.join(columns)}; expected also {name!r}, "
+                f"{why}, such as {example}"
+            )
+    if unknown := sorted(known - _MESSAGE_COLUMNS):
+        raise JobGraphError(
+            f"{who}: its rows go to a topic, and Spark would drop the column {unknown[0]!r}; expected only "
+            f"{', '.join(sorted(_MESSAGE_COLUMNS))}: put the others into value, such as to_json(struct(*)) AS value"
+        )
 
 
 def _read(session: Any, program: StreamProgram, open_path: Callable[[str], ExchangePath]) -> Any:
@@ -147,7 +176,35 @@ def _read_kafka(session: Any, who: str, source: Kafka) -> Any:
             f"{who}: its Spark server has no Kafka source; start the server with "
             f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{version}, or that jar and those it needs"
         ) from error
-    return frame
+    return decode_values(frame, who, source)
+
+
+def decode_values(frame: Any, who: str, source: Kafka) -> Any:
+    """The frame with `value` as its source's format says.
+
+    Raises:
+        JobGraphError: the server cannot read Avro.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as sf
+    from pyspark.sql.avro.functions import from_avro
+
+    if not source.format:
+        return frame
+    strict, value = {"mode": "FAILFAST"}, sf.col("value")
+    if source.format == "json":
+        return frame.withColumn("value", sf.from_json(value.cast("string"), source.schema, strict))
+    decoded = frame.withColumn("value", from_avro(value, source.schema, strict))
+    try:
+        decoded.schema  # noqa: B018 - Spark looks for its reader
+    except AnalysisException as error:
+        if "AVRO" not in (error.getCondition() or ""):
+            raise
+        raise JobGraphError(
+            f"{who}: its Spark server cannot read Avro; start it with the jars that `airflow-abs server jars kafka` "
+            "fetches, spark-avro among them"
+        ) from error
+    return decoded
 
 
 def _call(session: Any, program: StreamProgram, frame: Any) -> Any:

@@ -30,14 +30,14 @@ class Candidate:
         plan: the command that starts it, see `compile_stream`.
         conf: settings of its Spark session.
         checkpoint: the stream's folder.
-        sink: the folder to which it adds files.
+        sink: the folder to which it adds files; None for a topic, which has no log of batches.
     """
 
     who: str
     plan: bytes = field(repr=False)
     conf: Mapping[str, str]
     checkpoint: ExchangePath
-    sink: ExchangePath
+    sink: ExchangePath | None
 
 
 async def check_fit(connection: Connection, candidate: Candidate) -> None:
@@ -51,16 +51,20 @@ async def check_fit(connection: Connection, candidate: Candidate) -> None:
     """
     spark = candidate.checkpoint / SPARK_FOLDER
     # The sink first: a batch begins in the checkpoint, and a query that runs now may begin more in between.
-    written = await asyncio.to_thread(last_sink_batch, candidate.sink)
+    sink = candidate.sink
+    written = None if sink is None else await asyncio.to_thread(last_sink_batch, sink)
     found = await asyncio.to_thread(read_spark_checkpoint, spark)
-    _check_ahead(candidate, written, found.begun)
-    if written is None and found.begun is None:
-        await asyncio.to_thread(_check_unused, candidate)
+    if sink is not None:
+        _check_ahead(candidate, sink, written, found.begun)
+        if written is None and found.begun is None:
+            await asyncio.to_thread(_check_unused, candidate.who, sink)
     done = found.done
     if done is None:
         return
     before = [_start_of(plan) for plan in await asyncio.to_thread(read_stored_queries, candidate.checkpoint)]
-    await asyncio.to_thread(_check_sink, candidate, before, done)
+    _check_destination(candidate, before)
+    if sink is not None:
+        await asyncio.to_thread(_check_sink, candidate, sink, before, done)
     _check_sources(candidate, before)
     if _start_of(candidate.plan) in before:
         return
@@ -80,34 +84,50 @@ async def check_fit(connection: Connection, candidate: Candidate) -> None:
         )
 
 
-def _check_ahead(candidate: Candidate, written: int | None, begun: int | None) -> None:
+def _check_ahead(candidate: Candidate, sink: ExchangePath, written: int | None, begun: int | None) -> None:
     """Spark skips every batch whose number is in the sink's log, whatever its rows are."""
     if written is not None and written > (-1 if begun is None else begun):
         own = "has begun none" if begun is None else f"has begun {begun} as its last"
         raise _misfit(
             candidate,
-            f"its sink {locate(candidate.sink)} has batch {written} in its log, and this checkpoint {own}: Spark would "
+            f"its sink {locate(sink)} has batch {written} in its log, and this checkpoint {own}: Spark would "
             "take the next batches for written, and their rows would be missing",
             "Give it another sink, too; or the checkpoint that the sink was written with",
         )
 
 
-def _check_unused(candidate: Candidate) -> None:
+def _check_unused(who: str, sink: ExchangePath) -> None:
     """Once a folder has the log, Spark shows only the files that the log names."""
-    found = find_foreign(candidate.sink)
+    found = find_foreign(sink)
     if found is not None:
         raise CheckpointMisfitError(
-            f"{candidate.who}: its sink {locate(candidate.sink)} holds {found}, which no stream has written: with the "
+            f"{who}: its sink {locate(sink)} holds {found}, which no stream has written: with the "
             "first batch Spark's log of the sink would hide it from every reader that respects the log. Give the "
             "stream a folder of its own"
         )
 
 
-def _check_sink(candidate: Candidate, before: list[Any], done: int) -> None:
-    sink = locate(candidate.sink)
+def _check_destination(candidate: Candidate, before: list[Any]) -> None:
+    """Only the rows of batches to come would be in the new topic, or in the folder that takes a topic's place."""
+    now = _destination(_start_of(candidate.plan))
+    for was in {_destination(start) for start in before} - {now}:
+        raise _misfit(
+            candidate,
+            f"it writes to {now} now, and has written to {was}: the rows of the batches before would be missing there",
+            "Undo the change; or give it another checkpoint, too, to start over with everything in its source",
+        )
+
+
+def _destination(start: Any) -> str:
+    """Another folder is found out by its log."""
+    return f"the topic {start.options['topic']}" if start.format == "kafka" else "a folder"
+
+
+def _check_sink(candidate: Candidate, folder: ExchangePath, before: list[Any], done: int) -> None:
+    sink = locate(folder)
     begun = read_repartitioning(candidate.checkpoint)
     is_midway = begun is not None and begun.batch == done  # it is undone before the query starts
-    if not is_midway and not sink_has_batch(candidate.sink, done):
+    if not is_midway and not sink_has_batch(folder, done):
         raise _misfit(
             candidate,
             f"its sink {sink} has no batch {done} in its log, which the checkpoint has done: rows that were written "

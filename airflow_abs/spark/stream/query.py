@@ -250,15 +250,18 @@ def failure_of(message: str, batch: int | None = None, trace: str = "") -> Query
     """What Spark says of a query that failed, taken apart: whether it may be restarted, and on which offsets it was.
 
     Args:
-        trace: Java's stack trace; only it may say that the cause was a source that did not answer.
+        trace: Java's stack trace; only it may name the root cause, such as a source that did not answer.
     """
     said = _REST.sub("", message).strip()
+    chain = _CAUSED_BY.findall(trace)
     classes = [name for name in _CLASSES.findall(said) if name != "STREAM_FAILED"]
     causes = [Cause(name, said) for name in (*classes, *_JAVA_CLASS.findall(said))]
     kind = classify(classes[0] if classes else "", said, causes)
     offsets = _OFFSETS.search(message)
-    is_away = any(_AWAY.search(each) for each in (said, *_CAUSED_BY.findall(trace)))
+    is_away = any(_AWAY.search(each) for each in (said, *chain))
     root = causes[-1].error_class if causes else ""
+    if chain and chain[-1].strip() not in said:
+        said = f"{said}; caused by {chain[-1].strip()}"
     return QueryFailure(said, kind.restartable or is_away, offsets[1] if offsets else "", batch, root, is_away)
 
 

@@ -229,8 +229,8 @@ class StreamRun:
             log.info("%s: found running, run %s", self.stream.name, self._query.run_id)
             return QueryStarted(self.lease.holder.slots)
         session_id = str(uuid.uuid4())
-        conf, plan = self.stream.at(slots)
         try:
+            conf, plan = await asyncio.to_thread(self.stream.at, slots)
             is_alone = await self._end_last_session()
             if self.state is not None:
                 wanted, finish = self.stream.partitions(slots), partial(self._finish_batch, slots)
@@ -253,7 +253,7 @@ class StreamRun:
         session_id = str(uuid.uuid4())
         await asyncio.to_thread(self.lease.begin_session, session_id, self.connection.endpoint.address, slots)
         self._renewed_at = time.time()
-        conf, plan = self.stream.at(slots)
+        conf, plan = await asyncio.to_thread(self.stream.at, slots)
         try:
             done = await finish_batch(self.connection, session_id, conf, plan, self._keep_lease)
         finally:

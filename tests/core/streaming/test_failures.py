@@ -59,3 +59,8 @@ def test_the_strategy_has_the_last_word() -> None:
     assert verdict.reason == (
         "failed in batch 7 at {a: 7}, and the restart strategy allows no more restarts: a worker was lost"
     )
+
+
+def test_a_query_that_fails_before_it_knows_any_offsets_says_so() -> None:
+    verdict = FailureJudge(FixedDelay(3, 0)).judge(replace(LOST, offsets="{}", batch=None), 0.0)
+    assert verdict.reason == "failed before its first batch: a worker was lost"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import pendulum
@@ -48,8 +50,27 @@ def stream(**options: Any) -> AdaptiveSparkStream:
         ),
         (
             {"sink": Files("/mart")},
-            "stream 'clicks': its sink is Files(..., mode='overwrite'); a stream adds files, batch by batch: expected "
-            "Files(..., mode='append'). To replace what is there, use an AdaptiveSparkOperator in an AdaptiveSparkJob",
+            "stream 'clicks': its sink is Files(..., mode='overwrite'); a stream adds rows, batch by batch: expected "
+            "Files(..., mode='append') or Kafka(...). To replace what is there, use an AdaptiveSparkOperator in a job",
+        ),
+        (
+            {"sink": Kafka("k:9092", ["a", "b"])},
+            "stream 'clicks': its sink is the topics a, b; expected one: let another stream write to the next",
+        ),
+        (
+            {"sink": Kafka("k:9092", "a", format="json", schema="id BIGINT")},
+            "stream 'clicks': its sink has the format json, which is of a source; let the transform make the value, "
+            "such as to_json(struct(*)) AS value",
+        ),
+        (
+            {"sink": Kafka("k:9092", "a", {"startingOffsets": "earliest"})},
+            "stream 'clicks': its sink has the option startingOffsets, which is one of a source; expected settings of "
+            "Kafka's producer, such as kafka.linger.ms",
+        ),
+        (
+            {"sink": Kafka("k:9092", "a"), "rescale": Rescale(repartition_state="local[2]"), "slots": 4},
+            "stream 'clicks': rescale= has repartition_state, which needs Spark's log of batches in the sink, and a "
+            "topic has none; drop it, or let the sink be Files(..., mode='append')",
         ),
         (
             {"sink": print},
@@ -142,8 +163,31 @@ def test_a_rate_below_one_is_refused() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("", "clicks"), "Kafka: servers are '' and topics ['clicks']; expected 'host:port' and at least one name"),
-        (("k:9092", []), "Kafka: servers are 'k:9092' and topics []; expected 'host:port' and at least one name"),
+        (
+            ("", "clicks"),
+            "Kafka: servers are '', conn_id is '' and topics are ['clicks']; expected servers='host:port' or a "
+            "conn_id, and at least one topic",
+        ),
+        (
+            ("k:9092", "clicks", {}, "kafka_default"),
+            "Kafka: servers are 'k:9092', conn_id is 'kafka_default' and topics are ['clicks']; expected "
+            "servers='host:port' or a conn_id, and at least one topic",
+        ),
+        (
+            ("k:9092", []),
+            "Kafka: servers are 'k:9092', conn_id is '' and topics are []; expected servers='host:port' or a conn_id, "
+            "and at least one topic",
+        ),
+        (
+            ("k:9092", "clicks", {}, "", "json"),
+            "Kafka: format is 'json' and schema is ''; expected format='json' or 'avro' with a schema of the value, or "
+            "neither",
+        ),
+        (
+            ("k:9092", "clicks", {"kafka.sasl.jaas.config": "x"}),
+            "Kafka: the option kafka.sasl.jaas.config is a secret, and options are stored next to the checkpoint; give "
+            "conn_id=, an Airflow connection that has it",
+        ),
         (
             ("k:9092", "clicks", {"subscribe": "x"}),
             "Kafka: the option subscribe repeats servers= or topics=; drop it",
@@ -160,6 +204,26 @@ def test_topics_that_say_nothing_or_something_twice_are_refused(arguments: tuple
     with pytest.raises(ValueError, match=r"^Kafka: ") as caught:
         Kafka(*arguments)
     assert str(caught.value) == message
+
+
+def test_topics_of_a_connection_travel_with_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Kafka(topics=["clicks"], conn_id="kafka_default", format="json", schema="id BIGINT")
+    sink = Kafka(topics="clean", options={"kafka.linger.ms": "5"}, conn_id="kafka_out")
+    task = stream(source=source, sink=sink)
+    program = task.declared("clicks 1").program
+    assert (program.source, program.sink) == (source, sink)
+    assert sink.sink_options == {
+        "kafka.bootstrap.servers": "from-the-connection:9",
+        "topic": "clean",
+        "kafka.linger.ms": "5",
+    }
+    instance = SimpleNamespace(map_index=-1, dag_id="d", run_id="r", task_id="clicks")
+    stored = task._task({"ti": instance}, "clicks 1", "digest")  # type: ignore[typeddict-item]
+    assert (stored.source_conn_id, stored.sink_conn_id, stored.sink) == ("kafka_default", "kafka_out", "")
+    connection = {"conn_type": "kafka", "host": "k", "extra": {"sasl.mechanism": "GSSAPI"}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
+    with pytest.raises(AirflowFailException, match=r"stream 'clicks': connection 'kafka_default': sasl\.mechanism of"):
+        task.execute({})
 
 
 def test_topics_travel_with_their_options() -> None:

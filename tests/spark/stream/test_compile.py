@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.exchange.errors import ExchangeError
@@ -16,7 +18,7 @@ from airflow_abs.exchange.sources.kafka import Kafka
 from airflow_abs.exchange.sources.rate import Rate
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.connect.session import open_session
-from airflow_abs.spark.stream.compile import StreamProgram, compile_stream
+from airflow_abs.spark.stream.compile import StreamProgram, compile_stream, decode_values
 
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -61,6 +63,62 @@ def test_a_server_without_sparks_kafka_source_is_named_with_what_it_lacks(connec
         "stream 'clicks': its Spark server has no Kafka source; start the server with --packages "
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0, or that jar and those it needs"
     )
+
+
+def test_json_becomes_a_struct_and_what_does_not_fit_fails(connect_server: ConnectEndpoint) -> None:
+    source = Kafka("localhost:9092", "clicks", format="json", schema="id BIGINT, at TIMESTAMP")
+    with open_session(connect_server) as session:
+        texts = """'{"id":7,"at":"2026-01-01T00:00:00Z"}'""", "NULL"
+        rows = [session.sql(f"SELECT 1 AS offset, CAST({text} AS BINARY) AS value") for text in texts]
+        decoded = decode_values(rows[0], "stream 'clicks'", source)
+        assert decoded.schema["value"].dataType.simpleString() == "struct<id:bigint,at:timestamp>"
+        assert [row.value.id for row in decoded.collect()] == [7]
+        assert [row.value for row in decode_values(rows[1], "stream 'clicks'", source).collect()] == [None]
+        wrong = session.sql('SELECT CAST(\'{"id":"x"}\' AS BINARY) AS value')
+        with pytest.raises(PySparkException, match="MALFORMED_RECORD_IN_PARSING"):
+            decode_values(wrong, "stream 'clicks'", source).collect()
+
+
+def test_a_server_that_cannot_read_avro_is_told_its_jar(connect_server: ConnectEndpoint) -> None:
+    source = Kafka("localhost:9092", "clicks", format="avro", schema='"long"')
+    with open_session(connect_server) as session, pytest.raises(JobGraphError) as caught:
+        decode_values(session.sql("SELECT CAST('' AS BINARY) AS value"), "stream 'clicks'", source)
+    assert str(caught.value) == (
+        "stream 'clicks': its Spark server cannot read Avro; start it with the jars that `airflow-abs server jars "
+        "kafka` fetches, spark-avro among them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            ["value AS key"],
+            "stream 'clicks': its rows go to a topic and have the columns key; expected also 'value', the content of "
+            "each message, such as to_json(struct(*)) AS value",
+        ),
+        (
+            ["value"],
+            "stream 'clicks': its rows go to a topic and have the columns value; expected also 'key', by which readers "
+            "drop what is there twice, such as CAST(order_id AS STRING) AS key",
+        ),
+        (
+            ["value", "value AS Key", "timestamp"],
+            "stream 'clicks': its rows go to a topic, and Spark would drop the column 'timestamp'; expected only "
+            "headers, key, partition, value: put the others into value, such as to_json(struct(*)) AS value",
+        ),
+    ],
+)
+def test_rows_for_a_topic_have_a_key_and_a_value(
+    connect_server: ConnectEndpoint, columns: list[str], message: str
+) -> None:
+    def as_messages(rows: Any) -> Any:
+        return rows.selectExpr(*columns)
+
+    given = replace(program(as_messages, Rate()), sink=Kafka("localhost:9092", "clean"))
+    with open_session(connect_server) as session, pytest.raises(JobGraphError) as caught:
+        compile_stream(session, given)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(

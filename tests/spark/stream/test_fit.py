@@ -14,6 +14,7 @@ import pytest
 
 from airflow_abs.exchange.errors import CheckpointMisfitError
 from airflow_abs.exchange.sources.files import Files
+from airflow_abs.exchange.sources.kafka import Kafka
 from airflow_abs.exchange.streaming.stored_query import store_query
 from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.operations import release_session, set_config
@@ -196,14 +197,18 @@ def test_another_sink_one_that_would_be_written_otherwise_and_another_source_are
 ) -> None:
     place = streams.restored("rows")
 
-    def compile_to(sink: Files, folder: str = "rows/in") -> bytes:
+    def compile_to(sink: Files | Kafka, folder: str = "rows/in") -> bytes:
         source = Files(str(streams.root / folder), schema="id BIGINT, key BIGINT, at TIMESTAMP")
         checkpoint = f"file://{streams.root}/rows/checkpoint/spark"
         with open_session(streams.endpoint) as session:
-            program = StreamProgram("orders", "orders", source, BEFORE["rows"], {}, sink, checkpoint)
+            transform = as_messages if isinstance(sink, Kafka) else BEFORE["rows"]
+            program = StreamProgram("orders", "orders", source, transform, {}, sink, checkpoint)
             return compile_stream(session, program)
 
-    async def verdict(plan: bytes, out: Path) -> str:
+    def as_messages(rows: Any) -> Any:
+        return rows.selectExpr("CAST(id AS STRING) AS key", "CAST(id AS STRING) AS value")
+
+    async def verdict(plan: bytes, out: Path | None) -> str:
         async with open_connection(streams.endpoint) as connection:
             candidate = Candidate("stream 'orders'", plan, {}, place.root / "checkpoint", out)
             with pytest.raises(CheckpointMisfitError) as caught:
@@ -221,6 +226,8 @@ def test_another_sink_one_that_would_be_written_otherwise_and_another_source_are
     out = str(streams.root / "rows/out")
     told = asyncio.run(verdict(compile_to(Files(out, format="orc", partition_by=["key"])), place.root / "out"))
     assert "is written as orc, partitioned by key now, and was written as parquet: one folder" in told
+    told = asyncio.run(verdict(compile_to(Kafka("localhost:9092", "clean")), None))
+    assert "it writes to the topic clean now, and has written to a folder: the rows of the batches before would" in told
     (streams.root / "rows/new").mkdir()
     told = asyncio.run(verdict(compile_to(Files(out), "rows/new"), place.root / "out"))
     assert f"it reads file://{streams.root}/rows/new now, and has read file://{streams.root}/rows/in: Spark" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,27 @@ def test_slots_decide_how_much_is_read_at_once_and_in_how_many_parts() -> None:
     }
     as_declared = Stream("clicks", plan, {}, rescale=Rescale())
     assert source_of(as_declared.at(3)[1]).options == {"subscribe": "clicks", "minPartitions": "3"}
+
+
+def test_the_secrets_of_a_connection_are_in_what_is_started_only_and_are_redacted() -> None:
+    plan = plan_of("/out", subscribe="clicks", **{"kafka.bootstrap.servers": "from-the-connection:9"})
+    login = 'Login required username="a" password="p\\"w";'
+    told = {"kafka.bootstrap.servers": "k:9093", "kafka.sasl.jaas.config": login}
+    key = {"kafka.ssl.keystore.key": "-----BEGIN PRIVATE KEY-----\nMIGH\n"}
+    conf = {"spark.sql.redaction.string.regex": "mine"}
+    stream = Stream("clicks", plan, conf, source_options=lambda: told, sink_options=lambda: key)
+    settings, started = stream.at(1)
+    assert source_of(started).options == {"subscribe": "clicks", **told}
+    start = protos().Plan.FromString(started).command.write_stream_operation_start
+    assert start.options == key
+    assert login not in str(stream)
+    pattern = settings["spark.sql.redaction.string.regex"]
+    assert pattern.endswith("|mine")
+    shown = re.sub(pattern, "*", str(start))  # what Spark shows of a plan, in the same notation
+    assert "sasl.jaas" in str(start)
+    for secret in ("sasl.jaas", "p\\", "MIGH"):
+        assert secret not in shown
+    assert "k:9093" in shown
 
 
 @pytest.mark.parametrize("as_text", [False, True])

@@ -49,6 +49,12 @@ def test_a_source_or_store_that_does_not_answer_is_told_from_rows_that_fail(
     assert (failure.is_away, failure.restartable) == (is_away, "DATA_LOSS" not in message)
 
 
+def test_the_root_of_a_failure_is_told_with_it() -> None:
+    trace = "x.QueryException: no client\n\tat a.b\nCaused by: x.Kafka: c\nCaused by: x.Config: too small\n"
+    assert failure_of("no client", 8, trace).message == "no client; caused by x.Config: too small"
+    assert failure_of("no client: x.Config: too small", 8, trace).message == "no client: x.Config: too small"
+
+
 def test_what_may_pass_is_restarted() -> None:
     assert failure_of(f"{BEGIN}Job aborted due to stage failure: ExecutorLostFailure{END}").restartable
     assert failure_of(f"{BEGIN}No space left on device").restartable

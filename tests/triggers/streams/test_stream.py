@@ -34,6 +34,8 @@ TASK: dict[str, Any] = {
     "sink": "/mart/by_minute",
     "run_id": "daily-1",
     "bound": "",
+    "source_conn_id": "kafka_default",
+    "sink_conn_id": "",
 }
 
 
