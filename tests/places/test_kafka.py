@@ -9,7 +9,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
 
-from airflow_abs import AdaptiveSparkStream, Kafka
+from airflow_abs import AdaptiveSparkStream, Files, Kafka
 from airflow_abs.core.streaming.rescale import Rescale
 from airflow_abs.core.streaming.slots_wanted import SlotsWanted
 from airflow_abs.exchange.errors import CheckpointMisfitError
@@ -29,6 +29,7 @@ from airflow_abs.spark.stream.fit import Candidate, check_fit
 from airflow_abs.triggers.streams.stream import StreamTrigger
 from testbed.places.kafka_broker import KafkaBroker, kafka_broker
 from tests.places.topics import IMPATIENT, FromTopic, Told, running, server
+from tests.spark.stream.streams import SCHEMA
 
 if TYPE_CHECKING:
     from airflow_abs.core.streaming.supervision import Ended
@@ -122,39 +123,40 @@ def test_a_topic_gets_every_message_at_least_once_over_killed_servers(
     assert sorted(set(written)) == list(range(RECORDS))
 
 
-class Guarded:
-    """A stream from a topic to another one, by Airflow's task, behind a password."""
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[[ConnectEndpoint, dict[str, Any]], None]:
+    """Makes the connections `spark` and `kafka`."""
 
-    def __init__(self, endpoint: ConnectEndpoint, folder: Path, kafka: dict[str, Any], env: pytest.MonkeyPatch) -> None:
-        self.folder = folder
+    def connections(endpoint: ConnectEndpoint, kafka: dict[str, Any]) -> None:
         spark = {"conn_type": "spark_connect", "host": endpoint.host, "port": endpoint.port, "password": endpoint.token}
-        env.setenv("AIRFLOW_CONN_SPARK", json.dumps(spark))
-        env.setenv("AIRFLOW_CONN_KAFKA_SECURE", json.dumps(kafka))
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps(spark))
+        monkeypatch.setenv("AIRFLOW_CONN_KAFKA", json.dumps(kafka))
 
-    def run(self) -> Ended:
-        """As its task would be run by a worker, and then by a triggerer."""
-        task = AdaptiveSparkStream(
-            task_id="clicks",
-            source=Kafka(
-                topics=["guarded"], options={"startingOffsets": "earliest", **IMPATIENT}, conn_id="kafka_secure"
-            ),
-            transform=keyed,
-            sink=Kafka(topics="guarded_out", conn_id="kafka_secure"),
-            checkpoint=str(self.folder / "checkpoint"),
-            available_now=True,
-            restart_strategy=NeverRestart(),
-            conn_id="spark",
-        )
-        instance = SimpleNamespace(dag_id="places", run_id="run", task_id="clicks", map_index=-1, try_number=1)
-        with pytest.raises(TaskDeferred) as deferred:
-            task.execute({"ti": instance})  # type: ignore[typeddict-item]
-        trigger = deferred.value.trigger
-        assert isinstance(trigger, StreamTrigger)
-        return asyncio.run(trigger._supervise())
+    return connections
+
+
+def run_task(source: Files | Kafka, into: str, checkpoint: Path, transform: Any) -> Ended:
+    """To the end of what is there, as a worker and then a triggerer would run the task."""
+    task = AdaptiveSparkStream(
+        task_id="clicks",
+        source=source,
+        transform=transform,
+        sink=Kafka(topics=into, conn_id="kafka"),
+        checkpoint=str(checkpoint),
+        available_now=True,
+        restart_strategy=NeverRestart(),
+        conn_id="spark",
+    )
+    instance = SimpleNamespace(dag_id="places", run_id="run", task_id="clicks", map_index=-1, try_number=1)
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute({"ti": instance})  # type: ignore[typeddict-item]
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, StreamTrigger)
+    return asyncio.run(trigger._supervise())
 
 
 def test_the_password_of_a_connection_is_only_where_it_is_needed(
-    broker: KafkaBroker, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: KafkaBroker, state: Path, tmp_path: Path, connect: Callable[[ConnectEndpoint, dict[str, Any]], None]
 ) -> None:
     (events := tmp_path / "events").mkdir()
     endpoint = server(
@@ -163,18 +165,37 @@ def test_the_password_of_a_connection_is_only_where_it_is_needed(
     place = FromTopic(endpoint, tmp_path, broker=broker.address, topic="guarded")
     place.produce(0, 1000)
     secure = broker.secure
-    refused = Guarded(endpoint, tmp_path / "refused", secure.connection | {"password": "not-theirs"}, monkeypatch).run()
+    guarded = Kafka(topics=["guarded"], options={"startingOffsets": "earliest", **IMPATIENT}, conn_id="kafka")
+    connect(endpoint, secure.connection | {"password": "not-theirs"})
+    refused = run_task(guarded, "guarded_out", tmp_path / "refused", keyed)
     print(f"with another password: {refused.status}, {refused.reason.splitlines()[0][:200]}")
     assert refused.status == "FAILED"
     assert "Authentication failed" in refused.reason
     assert "not-theirs" not in refused.reason
-    assert Guarded(endpoint, tmp_path / "taken", secure.connection, monkeypatch).run().status == "FINISHED"
+    connect(endpoint, secure.connection)
+    assert run_task(guarded, "guarded_out", tmp_path / "taken", keyed).status == "FINISHED"
     assert place.messages("guarded_out") == list(range(1000))
     stop_embedded_server(state)
     found = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any("guarded_out" in path.read_text(errors="replace") for path in events.iterdir())  # it tells of the query
     assert [path for path in found if secure.password.encode() in path.read_bytes()] == []
     print(f"the password is in none of {len(found)} files: checkpoint, event log, log of the server")
+
+
+def test_each_run_sends_what_a_job_has_published_since(
+    broker: KafkaBroker, state: Path, tmp_path: Path, connect: Callable[[ConnectEndpoint, dict[str, Any]], None]
+) -> None:
+    def as_messages(orders: Any) -> Any:
+        return orders.selectExpr("CAST(id AS STRING) AS key", "to_json(struct(*)) AS value")
+
+    endpoint = server(state, 2)
+    place = FromTopic(endpoint, tmp_path, broker=broker.address)
+    connect(endpoint, broker.secure.connection)
+    for day in range(2):
+        place.deliver(day)
+        source = Files(str(tmp_path / "in"), schema=SCHEMA)
+        assert run_task(source, "orders", tmp_path / "sent", as_messages).status == "FINISHED"
+        assert place.messages("orders") == list(range(100 * (day + 1)))
 
 
 def test_a_broker_that_is_away_is_waited_for(broker: KafkaBroker, state: Path, tmp_path: Path) -> None:
