@@ -39,6 +39,7 @@ def decide(
         ExchangeError: the plan or a report is missing; a source path matches nothing; what it would read is not as
             expected.
     """
+    from airflow_abs.airflow_abilities import conf
     from airflow_abs.exchange.records.deciding import decide_and_store
     from airflow_abs.exchange.results.audit import check_region
     from airflow_abs.execution.metrics import emit_decision
@@ -56,7 +57,8 @@ def decide(
     ready = ready_since(reports, time.time())
     with decide_span(folder, region) as span:
         sources = SourceInference(records, table_access(), table_kinds)
-        stored = decide_and_store(records, region, reports, sources, measured_at=ready)
+        limit = conf.getint("core", "max_map_length", fallback=1024)
+        stored = decide_and_store(records, region, reports, sources, measured_at=ready, max_map_length=limit)
         describe_decided(span, stored.decision)
     log.info("%s", stored.decision.describe())
     for line in plan.strange_sources(stored.decision):

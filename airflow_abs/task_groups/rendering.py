@@ -66,7 +66,6 @@ def render_job(
     )
     _check_edges_stay_inside(declared)
     _check_names(graph)
-    _check_map_length(graph)
     by_name = {vertex.task_id: vertex for vertex in declared}
     _check_incremental(graph, by_name)
     vertices = declare_vertices(graph, by_name, settings.spark_conf)
@@ -142,19 +141,6 @@ def _check_incremental(graph: JobGraph, declared: Mapping[str, AdaptiveSparkOper
             )
         if isinstance(vertex.source, Files) and vertex.source.incremental:
             check_incremental_source(graph, name, modes)
-
-
-def _check_map_length(graph: JobGraph) -> None:
-    from airflow_abs.airflow_abilities import conf
-
-    limit = conf.getint("core", "max_map_length", fallback=1024)
-    for region in graph.regions:
-        if region.subpartitions > limit:
-            raise JobGraphError(
-                f"vertex {region.name!r}: max_parallelism {region.subpartitions} exceeds Airflow's [core] "
-                "max_map_length "
-                f"{limit}; lower it or raise the limit"
-            )
 
 
 @dataclass(slots=True)

@@ -75,3 +75,12 @@ def test_what_a_triggerer_reads_is_what_a_worker_pulls(tmp_path: Path) -> None:
     assert [each["index"] for each in reports] == list(range(stored.decision.parallelism))
     assert {(each["subtasks"], each["decision"]) for each in reports} == {(stored.decision.parallelism, stored.digest)}
     assert sum(map(sum, (each["results"]["orders.hash"]["bytes"] for each in reports))) > 0
+
+
+def test_a_region_gets_no_more_subtasks_than_airflow_maps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "4")
+    caplog.set_level("INFO")
+    assert len(decide_enriched(tmp_path, 1000, 2, Admission.BOUND)) == 4
+    assert "max_map_length 4 forces" in caplog.text

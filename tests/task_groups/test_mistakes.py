@@ -128,11 +128,6 @@ a_vertex = adaptive_spark_task(source=Files("/lake/orders"))(passes)
         ),
         (lambda: [source(), source()], "vertex 'orders': declared 2 times; give each its own task_id"),
         (
-            lambda: source(max_parallelism=2000),
-            "vertex 'orders': max_parallelism 2000 exceeds Airflow's [core] max_map_length 1024; lower it or raise the "
-            "limit",
-        ),
-        (
             lambda: AdaptiveSparkOperator(
                 task_id="b", inputs={"orders": source(retries=1).forward()}, transform=passes, retries=2
             ),

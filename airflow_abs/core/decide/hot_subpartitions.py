@@ -166,7 +166,7 @@ def split_hot_subpartitions(inputs: RegionInputs, totals: Sequence[int], options
                 hot = _Hot(side.name, subpartition, by_producer, totals[subpartition] - size, part_bytes)
                 if hot.count() > (found[subpartition].count() if subpartition in found else 1):
                     found[subpartition] = hot
-    return _within(list(found.values()), options.max_parallelism // _SHARE_OF_BOUND)
+    return _within(list(found.values()), options.most_subtasks // _SHARE_OF_BOUND)
 
 
 def grow_target(target_bytes: int, total_bytes: int, options: RegionOptions) -> int:

@@ -42,6 +42,8 @@ def apply_bound(name: str, decided: int, bound: int, clamps: list[Clamp], *, low
 
 MAX_PARALLELISM = "max_parallelism"
 """Name of the upper bound in reasons."""
+MAX_MAP_LENGTH = "max_map_length"
+"""Name of the bound of what starts subtasks, which gives way to no other."""
 
 
 @dataclass(frozen=True, slots=True)

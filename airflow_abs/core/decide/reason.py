@@ -104,6 +104,7 @@ _RULES = {
 _BOUNDS = {
     "min_parallelism": "the minimum that the job allows",
     "max_parallelism": "the maximum that the job allows",
+    "max_map_length": "no more tasks can be mapped",
     "default_source_parallelism": "the maximum that the job allows for a source",
     "single_subtask": "all rows must stay together",
     "sources": "one of its sources needs that many",

@@ -11,7 +11,13 @@ from typing import Any, Literal, NamedTuple
 
 from airflow_abs.core.checks import check_int, check_rectangle, check_sizes
 from airflow_abs.core.decide.file_ranges import count_filled
-from airflow_abs.core.decide.parallelism import MAX_PARALLELISM, Bounds, power_of_two_from, power_of_two_up_to
+from airflow_abs.core.decide.parallelism import (
+    MAX_MAP_LENGTH,
+    MAX_PARALLELISM,
+    Bounds,
+    power_of_two_from,
+    power_of_two_up_to,
+)
 from airflow_abs.core.decide.ranges import check_same_length
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.partitioning import Partitioning
@@ -184,7 +190,8 @@ class RegionOptions:
     subtasks can run at once, None if that is not known. `most_waves` of subtasks over the slots are enough, however
     many the target asks for; None keeps the target. `splittable` are the inputs whose hot subpartitions may be
     distributed to several subtasks. `max_broadcast_ratio` is the share of the target that broadcast inputs may take
-    from a subtask's own input; None is what the strategy's Flink sets aside.
+    from a subtask's own input; None is what the strategy's Flink sets aside. `max_map_length` is how many subtasks can
+    be started at all, however many are wanted or set; None if that is no limit here.
     """
 
     target_bytes: int
@@ -198,6 +205,7 @@ class RegionOptions:
     splittable: tuple[str, ...] = ()
     most_waves: int | None = None
     max_broadcast_ratio: float | None = None
+    max_map_length: int | None = None
 
     def __post_init__(self) -> None:
         check_int("target_bytes", self.target_bytes, at_least=1)
@@ -209,6 +217,7 @@ class RegionOptions:
             ("parallelism", self.parallelism),
             ("slots", self.slots),
             ("most_waves", self.most_waves),
+            ("max_map_length", self.max_map_length),
         ):
             if value is not None:
                 check_int(name, value, at_least=1)
@@ -219,13 +228,18 @@ class RegionOptions:
         return Bounds(self.min_parallelism, self.max_parallelism)
 
     @property
+    def most_subtasks(self) -> int:
+        """No region gets more."""
+        return min(self.max_parallelism, self.max_map_length or self.max_parallelism)
+
+    @property
     def source_bound(self) -> int:
         """Most subtasks that a source should ask for."""
         return min(self.default_source_parallelism or self.max_parallelism, self.max_parallelism)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what came later only where it is, as in `InputSummary.to_json`."""
-        later = ("most_waves", "max_broadcast_ratio")
+        later = ("most_waves", "max_broadcast_ratio", "max_map_length")
         return {name: value for name, value in asdict(self).items() if name not in later or value is not None}
 
 
@@ -310,6 +324,7 @@ def list_bounds(
         (MAX_PARALLELISM, options.max_parallelism),
         *([("default_source_parallelism", of_sources)] if of_sources is not None else []),
         *((name, most + hot_parts) for name, most in _most_useful(inputs, subpartitions)),
+        *([(MAX_MAP_LENGTH, options.max_map_length)] if options.max_map_length is not None else []),
     ]
     lower = options.min_parallelism
     if options.strategy == "power_of_two" and of_sources is None and (inputs.inferred is None or not is_source):

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from airflow_abs.core.decide.file_ranges import count_filled
 from airflow_abs.core.decide.parallelism import (
+    MAX_MAP_LENGTH,
     Clamp,
     apply_bound,
     divide_up,
@@ -61,7 +62,7 @@ def decide_region_parallelism(
     if options.single_subtask_reason is not None:
         return _single_subtask(options)
     if options.parallelism is not None:
-        return _set_by_user(inputs.region, options.parallelism, len(bytes_by_subpartition))
+        return _set_by_user(inputs.region, options.parallelism, len(bytes_by_subpartition), options.max_map_length)
     if options.strategy == "power_of_two":
         return _power_of_two(inputs, bytes_by_subpartition, options)
     return _balanced(inputs, bytes_by_subpartition, options, hot_parts, hot_bytes)
@@ -74,13 +75,15 @@ def _single_subtask(options: RegionOptions) -> RegionParallelism:
     return RegionParallelism("single_subtask", 1, str(options.single_subtask_reason), tuple(clamps))
 
 
-def _set_by_user(region: str, parallelism: int, subpartitions: int) -> RegionParallelism:
+def _set_by_user(region: str, parallelism: int, subpartitions: int, limit: int | None) -> RegionParallelism:
     if subpartitions and parallelism > subpartitions:
         raise InvalidValueError(
             f"region {region!r}: parallelism {parallelism} is set, but its inputs have {subpartitions} subpartitions; "
             f"expected at most {subpartitions}: lower parallelism or raise max_parallelism"
         )
-    return RegionParallelism("fixed", parallelism, f"parallelism {parallelism} set by the user")
+    clamps: list[Clamp] = []
+    used = parallelism if limit is None else apply_bound(MAX_MAP_LENGTH, parallelism, limit, clamps, lower=False)
+    return RegionParallelism("fixed", used, f"parallelism {parallelism} set by the user", tuple(clamps))
 
 
 def _balanced(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow_abs.core.decide.region_decision import decide_region
+from airflow_abs.core.decide.region_inputs import RegionOptions
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.pruning.pruning import Decisions, prune_source
 from airflow_abs.exchange.records.decisions import StoredDecision, blocking_input
@@ -32,6 +34,7 @@ def decide_and_store(
     reports: Mapping[str, Sequence[SubtaskReport]],
     sources: ListSources,
     measured_at: float | None = None,
+    max_map_length: int | None = None,
 ) -> StoredDecision:
     """Decide one region from what its producers reported and from its sources' files, and store the decision.
 
@@ -41,6 +44,7 @@ def decide_and_store(
         reports: producer region to the reports of all its subtasks, in any order.
         sources: lists what the region reads from outside.
         measured_at: as in `StoredDecision`.
+        max_map_length: how many subtasks can be mapped; None if that is no limit.
 
     Raises:
         ExchangeError: a report is missing; a source path matches nothing.
@@ -56,7 +60,7 @@ def decide_and_store(
         region,
         inputs,
         [each.as_input(name) for name, each in listed.items()],
-        region_options(plan, planned),
+        _within_map_length(region_options(plan, planned), max_map_length),
     )
     parts = [subtask.hot_part for subtask in decision.subtasks if subtask.hot_part]
     cut = {part.input for part in parts if part.share is not None}
@@ -124,6 +128,12 @@ def _list(
     if source.taken is not None:
         return leave_out(source.files, source.left_out, records.pinned(region, vertex_of(source.name)).files)
     return list_source(source.files, source.left_out, open_path)
+
+
+def _within_map_length(options: RegionOptions, limit: int | None) -> RegionOptions:
+    """A limit that cannot be reached is not recorded."""
+    is_reached = limit is not None and max(options.max_parallelism, options.parallelism or 0) > limit
+    return replace(options, max_map_length=limit) if is_reached else options
 
 
 def _in_order(region: str, producer: str, reports: Sequence[SubtaskReport]) -> list[SubtaskReport]:

@@ -90,3 +90,21 @@ def test_a_source_of_unknown_size_gets_as_many_subtasks_as_a_source_may_have() -
     assert decided(slots=8, most_waves=2) == 16
     assert decided(strategy="power_of_two") == 64
     assert decided(strategy="power_of_two", default_source_parallelism=10) == 10
+
+
+def test_no_more_subtasks_than_can_be_mapped_and_each_reads_more() -> None:
+    options = RegionOptions(1, max_parallelism=4000, max_map_length=1024)
+    decision = decide_region("r", [hash_input((1,) * 4000)], [], options)
+    assert (decision.parallelism, decision.clamps[-1].name) == (1024, "max_map_length")
+    assert decision.reason.endswith("-> 1,024 subtasks; max_map_length 1024 forces 4 B per subtask")
+    assert sum(len(subtask.subpartitions or ()) for subtask in decision.subtasks) == 4000
+    fixed = decide_region("r", [hash_input((1,) * 4000)], [], replace(options, parallelism=3000))
+    assert (fixed.parallelism, fixed.rule) == (1024, "fixed")
+    least = decide_region("r", [hash_input((1,) * 4000)], [], replace(options, min_parallelism=2000))
+    assert least.parallelism == 1024
+    files = decide_region("s", [], [SourceInput("f", (1,) * 4000)], options)
+    assert files.parallelism == 1024
+    two = decide_region(
+        "r", [hash_input((1,) * 4096)], [], replace(options, max_map_length=1000, strategy="power_of_two")
+    )
+    assert two.parallelism == 512
