@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 test-yarn check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-matrix test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 test-yarn test-kubernetes check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-matrix test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -53,6 +53,11 @@ test-s3: $(READY) java ## the daily job on a real store that speaks S3: a retry,
 test-yarn: $(READY) java ## the daily job with a Spark server per run on YARN: its token in nothing that others see, a killed master, a killed submitter
 	@$(BIN)/python -m testbed.places yarn
 	$(BIN)/pytest -s tests/places/test_yarn.py $(TEST_ARGS)
+
+# The provider that it brings is beside this environment, which does without.
+test-kubernetes: $(READY) java ## the daily job with a Spark server per run on Kubernetes, as root: deleted pods, a killed submitter, a full namespace, rights
+	@$(BIN)/python -m testbed.places kubernetes
+	PYTHONPATH=$(CURDIR)/build/places/kubernetes/modules $(BIN)/pytest -s tests/places/test_kubernetes.py $(TEST_ARGS)
 
 TIMES ?= 20
 REPEATED := tests/services tests/faults tests/spark/stream tests/operators/streams tests/triggers

@@ -1,11 +1,12 @@
-"""`python -m testbed.places kafka|s3|yarn`: bring what the place needs."""
+"""`python -m testbed.places kafka|s3|yarn|kubernetes`: bring what the place needs."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-from testbed.places.programs import BRINGS, PlaceError, fetch, is_fetched
+from testbed.places.place import PlaceError
+from testbed.places.programs import BRINGS, fetch, is_fetched
 
 
 def main(place: str) -> int:

@@ -12,7 +12,8 @@ from typing import Any
 
 from airflow_abs.spark.server.free_ports import choose_free_ports
 from airflow_abs.spark.server.java import find_java_home
-from testbed.places.programs import PlaceError, jars_folder
+from testbed.places.place import PlaceError
+from testbed.places.programs import jars_folder
 from testbed.places.served import LOOPBACK, Served
 from testbed.secrets import make_certificate
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from airflow_abs.spark.server.connector_jars import CONNECTORS, JarsMissingError, fetch_jars, fetch_listed, read_list
+from testbed.places import kubernetes_programs
+from testbed.places.place import FOLDER, PlaceError
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "build" / "places"
 GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 NEEDS = {
     "kafka": ("mvn", "java"),
@@ -22,13 +22,13 @@ BRINGS = {
     "kafka": "a Kafka broker of 45 jars (44 MB) and Spark's connector (10 MB), by Maven",
     "s3": "Hadoop's S3 connector (13 MB) by Maven, and the S3 gateway versitygw, which Go builds (3 minutes of CPU)",
     "yarn": "Hadoop's resource manager and node manager, 135 jars (84 MB), by Maven",
+    "kubernetes": (
+        f"Kubernetes {kubernetes_programs.RELEASE}, which Go builds (20 minutes of CPU), an image of Debian with Java "
+        "and this environment's Spark (1.2 GB), and Airflow's provider of Kubernetes"
+    ),
 }
 _SERVERS = {"kafka": "kafka_broker", "yarn": "yarn"}
 """Of which place a list of jars is the server."""
-
-
-class PlaceError(RuntimeError):
-    """The place cannot be set up on this host; the message says why."""
 
 
 def fetch(place: str) -> None:
@@ -37,6 +37,9 @@ def fetch(place: str) -> None:
     Raises:
         PlaceError: a program of this host is missing, or a registry does not give something.
     """
+    if place == "kubernetes":
+        kubernetes_programs.fetch()
+        return
     missing = [name for name in NEEDS[place] if shutil.which(name) is None]
     if missing:
         raise PlaceError(
@@ -57,6 +60,8 @@ def fetch(place: str) -> None:
 
 def is_fetched(place: str) -> bool:
     """Whether its scenes can run without a download."""
+    if place == "kubernetes":
+        return kubernetes_programs.is_fetched()
     wanted = [connector_folder(place)] if place in CONNECTORS else []
     return all(each.exists() for each in [*wanted, gateway() if place == "s3" else jars_folder(place)])
 

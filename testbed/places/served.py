@@ -1,4 +1,4 @@
-"""A server of a place: one program on loopback. It can be killed and comes back with its data at the same address."""
+"""A server of a place: one program of this host. It can be killed and comes back with its data at the same address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from airflow_abs.demo.bound_child import start_bound, stop_group
-from testbed.places.programs import PlaceError
+from testbed.places.place import PlaceError
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 300.0
@@ -27,17 +27,19 @@ class Served:
 
     Args:
         command, env: as it is started; its output goes to `log`.
-        port: on which it accepts connections once it is up.
+        port, host: where it accepts connections once it is up.
     """
 
-    def __init__(self, command: Sequence[str], port: int, log: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], port: int, log: Path, env: Mapping[str, str] | None = None, host: str = LOOPBACK
+    ) -> None:
         self.command, self._env, self._log = command, {**os.environ, **(env or {})}, log
-        self.port = port
+        self.port, self.host = port, host
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
-        return f"{LOOPBACK}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def __enter__(self) -> Self:
         self.start()
@@ -57,7 +59,7 @@ class Served:
             self._process = start_bound(self.command, env=self._env, log=log)
         deadline = time.monotonic() + START_SECONDS
         while not self.accepts():
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            if not self.runs() or time.monotonic() > deadline:
                 self.kill()
                 tail = self._log.read_text(errors="replace")[-2000:]
                 raise PlaceError(f"{self.command[0]} does not accept connections at {self.address}: {tail}")
@@ -71,8 +73,12 @@ class Served:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def runs(self) -> bool:
+        """Whether its program has been started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def accepts(self) -> bool:
         """Whether something listens there."""
         with socket.socket() as probe:
             probe.settimeout(1.0)
-            return probe.connect_ex((LOOPBACK, self.port)) == 0
+            return probe.connect_ex((self.host, self.port)) == 0

@@ -1,4 +1,7 @@
-"""The example `daily_revenue` with a Spark server per run on a cluster; its join waits while a file is there."""
+"""The example `daily_revenue` with a Spark server per run on a cluster; its join waits while a file is there.
+
+Of its two DAGs, one gives up soon on a cluster without room.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pendulum
 from airflow.sdk import DAG
 
 from airflow_abs import LAST_COMPLETE_DAY as DAY
-from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Ephemeral, Files
+from airflow_abs import AdaptiveSparkJob, AdaptiveSparkOperator, Ephemeral, Files, JobOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,26 +56,29 @@ def total_by_region(enriched: DataFrame, day: str) -> DataFrame:
     )
 
 
-with DAG(
-    "revenue_on_cluster",
-    schedule=None,
-    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    default_args={"retry_delay": 5},
-):
-    server = Ephemeral("cluster", conf=CONF, start_timeout=600, lifetime=1800, trusted_network=True)
-    with AdaptiveSparkJob("revenue", conn_id="run_spark", spark=server):
-        orders = AdaptiveSparkOperator(task_id="orders", source=Files(f"{LAKE}/orders/ds={DAY}"), transform=only_valid)
-        customers = AdaptiveSparkOperator(task_id="customers", source=Files(f"{LAKE}/customers"))
-        enriched = AdaptiveSparkOperator(
-            task_id="enriched",
-            inputs={"orders": orders.hash("customer_id"), "customers": customers.broadcast(durable=True)},
-            transform=enrich,
-            transform_kwargs={"gate": GATES + "/{{ run_id }}"},
-        )
-        AdaptiveSparkOperator(
-            task_id="by_region",
-            inputs={"enriched": enriched.hash("region")},
-            transform=total_by_region,
-            transform_kwargs={"day": DAY},
-            sink=Files(f"{MART}/ds={DAY}", mode="overwrite"),
-        )
+for dag_id, options in {"revenue_on_cluster": None, "impatient_on_cluster": JobOptions(resource_timeout=40)}.items():
+    with DAG(
+        dag_id,
+        schedule=None,
+        start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+        default_args={"retry_delay": 5},
+    ):
+        server = Ephemeral("cluster", conf=CONF, start_timeout=600, lifetime=1800, trusted_network=True)
+        with AdaptiveSparkJob("revenue", conn_id="run_spark", spark=server, options=options):
+            orders = AdaptiveSparkOperator(
+                task_id="orders", source=Files(f"{LAKE}/orders/ds={DAY}"), transform=only_valid
+            )
+            customers = AdaptiveSparkOperator(task_id="customers", source=Files(f"{LAKE}/customers"))
+            enriched = AdaptiveSparkOperator(
+                task_id="enriched",
+                inputs={"orders": orders.hash("customer_id"), "customers": customers.broadcast(durable=True)},
+                transform=enrich,
+                transform_kwargs={"gate": GATES + "/{{ run_id }}"},
+            )
+            AdaptiveSparkOperator(
+                task_id="by_region",
+                inputs={"enriched": enriched.hash("region")},
+                transform=total_by_region,
+                transform_kwargs={"day": DAY},
+                sink=Files(f"{MART}/ds={DAY}", mode="overwrite"),
+            )

@@ -11,7 +11,7 @@ from airflow_abs.spark.server.free_ports import choose_free_ports
 from testbed.places import programs
 from testbed.places.__main__ import main
 from testbed.places.kafka_broker import kafka_broker
-from testbed.places.programs import PlaceError
+from testbed.places.place import PlaceError
 from testbed.places.s3_gateway import S3Gateway
 from testbed.places.served import Served
 from testbed.places.yarn import YarnCluster
@@ -34,7 +34,10 @@ def test_a_host_that_cannot_is_refused_in_one_sentence(
 
 def test_a_place_that_nobody_knows_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main("moon") == 2
-    assert capsys.readouterr().err == "python -m testbed.places: found 'moon', expected one of kafka, s3, yarn\n"
+    assert (
+        capsys.readouterr().err
+        == "python -m testbed.places: found 'moon', expected one of kafka, s3, yarn, kubernetes\n"
+    )
 
 
 def test_a_server_comes_back_at_its_address_and_one_that_does_not_come_is_told(tmp_path: Path) -> None:
