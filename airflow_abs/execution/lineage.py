@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_abs.exchange.paths import JobFolder
@@ -15,6 +15,9 @@ from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.runs.run_view import RegionView
 from airflow_abs.exchange.storage.locations import S3_SCHEMES
 from airflow_abs.exchange.storage.uris import without_connection
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 _OF_EVERY_SINK = {"expectations", *(field.name for field in fields(Publication))}
 
@@ -51,6 +54,21 @@ def read_lineage(folder: JobFolder, region: str, published: Mapping[str, Mapping
         made = facets(version_made(published.get(sink.vertex, {})), own.planned.step(sink.result).schema)
         outputs.append(OutputDataset(*name, facets=made, outputFacets={"outputStatistics": statistics}))
     return OperatorLineage(inputs=inputs, outputs=outputs)
+
+
+def with_parent_job(settings: Mapping[str, str], context: Context) -> dict[str, str]:
+    """Settings of a run's own Spark, which name its task and DAG run to the OpenLineage listener there, if Airflow's
+    ``[openlineage] spark_inject_parent_job_info`` asks for it; what they name already stays."""
+    from airflow_abs.airflow_abilities import conf
+
+    if not conf.getboolean("openlineage", "spark_inject_parent_job_info", fallback=False):
+        return dict(settings)
+    from airflow.providers.common.compat.openlineage.utils.spark import (
+        inject_parent_job_information_into_spark_properties,
+    )
+
+    told: dict[str, str] = inject_parent_job_information_into_spark_properties(dict(settings), context)
+    return told
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ class StartServerOperator(ServerTask):
         self._application = ""
 
     def execute(self, context: Context) -> dict[str, Any]:
+        from airflow_abs.execution.lineage import with_parent_job
         from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
         from airflow_abs.hooks.clusters import open_cluster
         from airflow_abs.hooks.run_server import find_server, start_server, stop_server
@@ -62,7 +63,10 @@ class StartServerOperator(ServerTask):
 
         folder, secret = self.folder(context), AdaptiveSparkHook(self.conn_id).secret()
         cluster = self._cluster = open_cluster(self.server.conn_id)
-        server = find_server(cluster, folder) or start_server(cluster, self.server, folder, secret)
+        server = find_server(cluster, folder)
+        if server is None:
+            conf = with_parent_job(self.server.conf, context)
+            server = start_server(cluster, replace(self.server, conf=conf), folder, secret)
         self._application = server.application
         try:
             up = self._await(cluster, folder, server)

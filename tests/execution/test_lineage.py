@@ -7,11 +7,20 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pendulum
 import pytest
 
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.pinned import PinnedTable
-from airflow_abs.execution.lineage import ReadSource, sources_of, split_table, split_uri, version_made, written
+from airflow_abs.execution.lineage import (
+    ReadSource,
+    sources_of,
+    split_table,
+    split_uri,
+    version_made,
+    with_parent_job,
+    written,
+)
 from airflow_abs.operators.commit import CommitOperator
 from tests.recorded_runs import revenue_run
 
@@ -145,3 +154,25 @@ def described(field: dict[str, Any]) -> tuple[str, str, list[Any]]:
 )
 def test_datasets_are_named_as_openlineage_names_them(path: str, dataset: tuple[str, str]) -> None:
     assert split_uri(path) == dataset
+
+
+def test_a_spark_of_its_own_is_told_the_task_and_the_run_if_airflow_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    date = pendulum.datetime(2026, 1, 1, tz="UTC")
+    run = SimpleNamespace(logical_date=date, run_after=date, clear_number=0, conf={})
+    instance = SimpleNamespace(
+        dag_id="sales", task_id="revenue.start_server", try_number=1, map_index=-1, logical_date=date, dag_run=run,
+        get_template_context=lambda: {"dag_run": run},
+    )  # fmt: skip
+    context: Any = {"ti": instance, "dag_run": run}
+    settings = {"spark.executor.memory": "2g"}
+    assert with_parent_job(settings, context) == settings
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__SPARK_INJECT_PARENT_JOB_INFO", "True")
+    told = with_parent_job(settings, context)
+    assert told.pop("spark.executor.memory") == "2g"
+    assert (
+        UUID(told["spark.openlineage.parentRunId"]).version == UUID(told["spark.openlineage.rootParentRunId"]).version
+    )
+    assert told["spark.openlineage.parentJobName"] == "sales.revenue.start_server"
+    assert told["spark.openlineage.rootParentJobName"] == "sales"
+    named = {"spark.openlineage.parentJobName": "another"}
+    assert with_parent_job(named, context) == named
