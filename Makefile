@@ -101,7 +101,7 @@ test-proof: $(READY) java ## the corpus at 1, 2 and 7 subtasks, with and without
 		AIRFLOW_ABS_QUERIES_AT=1,3,8 AIRFLOW_ABS_COMPOSITIONS=20000 \
 		$(BIN)/pytest tests/proof -o timeout=0 $(TEST_ARGS)
 
-SPARK_RELEASES ?= 4.1.4 4.2.1 4.3.0
+SPARK_RELEASES ?= 4.0.5 4.1.4 4.2.1 4.3.0
 # What depends on the server: transforms and their proof, plans, operations, subtasks, the demo's job.
 SERVER_TESTS := tests/testing/test_examples.py tests/faults/test_lost_inputs.py tests/spark/access tests/spark/compile tests/spark/connect tests/spark/proof tests/spark/run tests/spark/test_planning.py tests/proof
 test-spark-versions: $(READY) java ## our client and servers of other releases of Spark, each installed with 400 MB below ~/.cache (SPARK_RELEASES=4.1.4)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+from airflow_abs.spark.connect.protocol import client_version
 from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings, open_state_folder
 from airflow_abs.spark.server.whole_spark import install_spark
@@ -74,6 +75,11 @@ def _client_packages(folder: Path) -> list[Sequence[str]]:
     kept.write_text("".join(line for line in locked if not line.startswith(_WHOLE_SPARK)))
     own = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
     return [["--no-deps", "--requirement", str(kept)], own]
+
+
+def server_release() -> str:
+    """The release of Spark that serves the tests ("4.0.5")."""
+    return os.environ.get(SERVER_RELEASE) or client_version()
 
 
 @contextmanager

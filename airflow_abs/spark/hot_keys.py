@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from airflow_abs.core.decide.hot_subpartitions import HotSubpartition
 from airflow_abs.core.decide.ranges import IndexRange
@@ -31,6 +30,7 @@ from airflow_abs.spark.connect.execute import execute_operation
 from airflow_abs.spark.connect.operations import Operation, derive_id, release_session, set_config
 from airflow_abs.spark.connect.protocol import protos
 from airflow_abs.spark.errors import SparkOperationError
+from airflow_abs.spark.observing import collect_metrics, read_metrics
 from airflow_abs.spark.relations import Relation, coalesce, read_result, sql_expression, unite
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.subtask_spec import SubtaskSpec
@@ -103,8 +103,7 @@ def _build_plan(search: HotSearch) -> bytes:
     columns = ", ".join(f"{_shorten(key)} AS {quote(key)}" for key in keys)
     most = f"max_by(to_json(struct({columns}), map('ignoreNullFields', 'false')), {_COUNT})"
     metrics = [sql_expression(text) for text in (most, f"max({_COUNT})", f"sum({_COUNT})")]
-    collected = proto.CollectMetrics(input=counted, name=search.session_id, metrics=metrics)
-    observed = proto.Relation(collect_metrics=collected)
+    observed = collect_metrics(counted, search.session_id, metrics)
     grouped = proto.Aggregate.GroupType.GROUP_TYPE_GROUPBY
     ended = proto.Aggregate(input=observed, group_type=grouped, aggregate_expressions=[sql_expression("count(1)")])
     plan: bytes = proto.Plan(root=proto.Relation(aggregate=ended)).SerializeToString(deterministic=True)
@@ -153,10 +152,10 @@ def _shorten(key: str) -> str:
 
 def _read_key(observed: Mapping[str, bytes], search: HotSearch) -> HotKey | None:
     """None if there were no rows."""
-    metrics: Any = protos().ExecutePlanResponse.ObservedMetrics.FromString(observed[search.session_id])
-    values, rows, seen = metrics.values
-    if not seen.long:
+    found = read_metrics(observed[search.session_id])
+    if not found or not found[-1].long:
         return None
+    values, rows, seen = found
     key: Mapping[str, str | None] = json.loads(values.string)
     hot, columns = search.hot, search.input.keys
     return HotKey(

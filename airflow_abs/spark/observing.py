@@ -74,8 +74,7 @@ def observe(relation: Relation, name: str, step: PlannedStep) -> Relation:
         metrics += _metrics(expectation, step.expectations)
     if not metrics:
         return relation
-    proto = protos()
-    observed = proto.Relation(collect_metrics=proto.CollectMetrics(input=relation, name=name, metrics=metrics))
+    observed = collect_metrics(relation, name, metrics)
     added = _repeat_columns(step.expectations)
     return drop_columns(observed, added) if added else observed
 
@@ -84,15 +83,35 @@ def read_observed(observed: Mapping[str, bytes], name: str, step: PlannedStep) -
     """What `observe` counted, from the metrics that came with the operation's outcome."""
     if name not in observed:
         return Observed()
-    metrics: Any = protos().ExecutePlanResponse.ObservedMetrics.FromString(observed[name])
-    if not metrics.values:  # before Spark 4.2, where 4.2 says nothing: the part's plan turned out to be empty
+    found = read_metrics(observed[name])
+    if not found:  # before Spark 4.2, where 4.2 says nothing: the part's plan turned out to be empty
         return Observed()
-    values = iter([int(value.long) for value in metrics.values])
+    values = iter([int(value.long) for value in found])
     rows = next(values)
     checksum = next(values) if step.row_hash else None
     combined = next(values) if step.rows_column else None
     counted = [each for each in step.expectations if not each.is_row_count]
     return Observed(rows, checksum, combined, {each.name: Tally(next(values), next(values)) for each in counted})
+
+
+def collect_metrics(relation: Relation, name: str, metrics: Sequence[Any]) -> Relation:
+    """Let Spark compute expressions over all rows that pass; see `read_metrics`.
+
+    Each has its place for a name: Spark 4.0 keeps one of those that have the same name, and answers in any order.
+    """
+    proto = protos()
+    placed = [
+        proto.Expression(alias=proto.Expression.Alias(expr=metric, name=[str(place)]))
+        for place, metric in enumerate(metrics)
+    ]
+    return proto.Relation(collect_metrics=proto.CollectMetrics(input=relation, name=name, metrics=placed))
+
+
+def read_metrics(observed: bytes) -> list[Any]:
+    """Their values, literals of Spark Connect, in the order in which they were asked for; none if no row passed."""
+    metrics: Any = protos().ExecutePlanResponse.ObservedMetrics.FromString(observed)
+    placed = sorted(zip(metrics.keys, metrics.values, strict=True), key=lambda each: int(each[0]))
+    return [value for _, value in placed]
 
 
 def _repeat_columns(expectations: Sequence[Expectation]) -> list[str]:

@@ -7,7 +7,7 @@ also what is refused, and joins without edges meet small tables, too.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,13 +17,13 @@ import pytest
 
 from airflow_abs.core.decide import hot_subpartitions
 from airflow_abs.spark.connect.abilities import release_number
-from airflow_abs.spark.connect.protocol import client_version
+from airflow_abs.spark.proof.operators import all_are_known
 from airflow_abs.testing.corpus import FAMILIES, read_corpus
 from airflow_abs.testing.corpus_bench.entries import Entry
 from airflow_abs.testing.corpus_bench.runner import Bench, Outcome, Verdict, run_corpus, run_spread, run_whole
 from airflow_abs.testing.corpus_bench.sample import SAMPLE
 from airflow_abs.testing.corpus_bench.table import describe_exceptions
-from testbed.environments import SERVER_RELEASE
+from testbed.environments import server_release
 from tests.proof.known import FAILED, GREEN_BUT_WRONG, NEEDLESS
 
 if TYPE_CHECKING:
@@ -42,8 +42,13 @@ TABLE_SIZES: Mapping[str, Mapping[str, str]] = {"small": {}, "large": {"spark.sq
 """What Spark takes the tables for."""
 MOSTLY = 0.8
 """A search that finds no edges is never wrong, and its test would be none."""
-WITH_ARROW = {"ArrowEvalPython", "ArrowEvalPythonUDTF"}
-"""Operators that Spark shows by default since 4.2."""
+NEWER_OPERATORS: Mapping[tuple[int, int], Collection[str]] = {
+    (4, 1): ("ArrowAggregatePython",),
+    (4, 2): ("ArrowEvalPython", "ArrowEvalPythonUDTF"),
+}
+"""What Spark shows by default since a release line."""
+OLDER_OPERATORS = {"AggregateInPandas", "BatchEvalPython", "BatchEvalPythonUDTF"}
+"""What older releases show in their places."""
 REMEDIES = (
     "hash(",
     "broadcast()",
@@ -61,6 +66,7 @@ REMEDIES = (
     "pivot('c', ['a', 'b'])",
     "pivot('b', ['x', 'y'])",
     "with the columns written out",
+    "run the server on Spark",
 )
 """Every refusal says what to write."""
 REFUSED_AS_A_WHOLE = (
@@ -75,6 +81,11 @@ REFUSED_AS_A_WHOLE = (
 )
 
 
+def corpus(families: tuple[str, ...] = FAMILIES) -> list[Entry]:
+    """What the server's Spark runs."""
+    return read_corpus(families, server_release())
+
+
 def names(verdicts: list[Verdict], outcome: Outcome) -> set[str]:
     return {verdict.entry.name for verdict in verdicts if verdict.outcome is outcome}
 
@@ -87,6 +98,11 @@ def assert_in_our_words(verdicts: list[Verdict]) -> None:
             assert any(remedy in verdict.detail for remedy in REMEDIES), verdict.detail
 
 
+def is_untried(verdict: Verdict) -> bool:
+    """Whether it is refused on this release only, by the name of an operator."""
+    return not all_are_known(server_release()) and "was not tried on Spark" in verdict.detail
+
+
 @pytest.fixture(scope="module")
 def bench(connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench.prepare(connect_server, tmp_path_factory.mktemp("corpus"))
@@ -94,18 +110,18 @@ def bench(connect_server: ConnectEndpoint, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.sample
 def test_a_transform_for_each_operator_and_each_reason_is_refused_or_gives_plain_sparks_rows(bench: Bench) -> None:
-    entries = [entry for entry in read_corpus() if entry.name in SAMPLE.values()]
+    entries = [entry for entry in corpus() if entry.name in SAMPLE.values()]
     verdicts = try_entries(replace(bench, job="sample"), entries)
     shown = frozenset().union(*(verdict.shown for verdict in verdicts))
-    names = {entry.name for entry in entries}  # an older client has no zipWithIndex
-    server = release_number(os.environ.get(SERVER_RELEASE, client_version()))
-    missing = WITH_ARROW if server < (4, 2) else set()
+    names = {entry.name for entry in entries}  # an older client has no zipWithIndex, nor server recursion
+    server = release_number(server_release())
+    missing = {what for line, operators in NEWER_OPERATORS.items() if server < line for what in operators}
     assert {what for what, name in SAMPLE.items() if name in names and what not in shown} == missing
 
 
 def test_what_may_not_run_in_parts_gives_plain_sparks_rows_as_one_subtask(bench: Bench) -> None:
-    among = {entry.name for entry in read_corpus()} if IN_FULL else set(SAMPLE.values())
-    entries = [entry for entry in read_corpus() if entry.name in among and not entry.safe]
+    among = {entry.name for entry in corpus()} if IN_FULL else set(SAMPLE.values())
+    entries = [entry for entry in corpus() if entry.name in among and not entry.safe]
     verdicts = run_whole(replace(bench, job="whole"), entries)
     assert names(verdicts, Outcome.WRONG) | names(verdicts, Outcome.FAILED) == set(), describe_exceptions(verdicts)
     whole = names(verdicts, Outcome.RIGHT)
@@ -128,7 +144,7 @@ def everything_is_hot() -> Iterator[None]:
 @pytest.mark.parametrize("family", FAMILIES if IN_FULL else ("joins",))
 def test_every_input_that_may_be_spread_gives_plain_sparks_rows(family: str, bench: Bench) -> None:
     with everything_is_hot():
-        verdicts, parts = run_spread(replace(bench, job=f"spread {family}"), read_corpus((family,)))
+        verdicts, parts = run_spread(replace(bench, job=f"spread {family}"), corpus((family,)))
     assert {verdict.outcome for verdict in verdicts} <= {Outcome.RIGHT}, describe_exceptions(verdicts)
     print(f"{family}: {len(verdicts)} transforms, {parts} parts of hot subpartitions")
     assert parts > len(verdicts)
@@ -137,9 +153,11 @@ def test_every_input_that_may_be_spread_gives_plain_sparks_rows(family: str, ben
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_transform_is_refused_or_gives_plain_sparks_rows(family: str, bench: Bench) -> None:
     sampled = set() if IN_FULL else set(SAMPLE.values())
-    entries = [entry for entry in read_corpus((family,)) if entry.name not in sampled]
+    entries = [entry for entry in corpus((family,)) if entry.name not in sampled]
     verdicts = try_entries(replace(bench, job=family), entries)
-    assert {what: each.entry.name for each in verdicts for what in each.shown if what not in SAMPLE} == {}
+    expected = SAMPLE.keys() | (set() if all_are_known(server_release()) else OLDER_OPERATORS)
+    shown = {what: each.entry.name for each in verdicts if not is_untried(each) for what in each.shown}
+    assert {what: name for what, name in shown.items() if what not in expected} == {}
 
 
 def try_entries(bench: Bench, entries: list[Entry]) -> list[Verdict]:
@@ -149,7 +167,8 @@ def try_entries(bench: Bench, entries: list[Entry]) -> list[Verdict]:
     shown = describe_exceptions(verdicts)
     assert names(verdicts, Outcome.WRONG) == own & set(GREEN_BUT_WRONG), shown
     assert names(verdicts, Outcome.FAILED) == own & set(FAILED), shown
-    assert names(verdicts, Outcome.NEEDLESS) == own & set(NEEDLESS), shown
+    needless = {each.entry.name for each in verdicts if each.outcome is Outcome.NEEDLESS and not is_untried(each)}
+    assert needless == own & set(NEEDLESS), shown
     assert_in_our_words(verdicts)
     return verdicts
 
@@ -167,7 +186,7 @@ def test_the_lists_of_what_is_known_name_entries_and_hold_no_more_than_they_may(
 def test_every_safe_transform_without_edges_gives_plain_sparks_rows_or_is_refused(
     family: str, size: str, bench: Bench
 ) -> None:
-    entries = [entry.without_edges() for entry in read_corpus((family,)) if entry.safe]
+    entries = [entry.without_edges() for entry in corpus((family,)) if entry.safe]
     verdicts = run_corpus(replace(bench, job=f"{family}, {size}", spark_conf=TABLE_SIZES[size]), entries, AT)
     assert {verdict.outcome for verdict in verdicts} <= {Outcome.RIGHT, Outcome.NEEDLESS}, describe_exceptions(verdicts)
     assert_in_our_words(verdicts)

@@ -40,7 +40,7 @@ def check_server(conn_id: str, folder: Path | None) -> int:
     print(f"Spark {release} at {endpoint.address}, client {client_version()}; this takes some minutes", flush=True)
     began = time.monotonic()
     with TemporaryDirectory(dir=folder, prefix="airflow-abs-check-") as name:
-        verdicts = _try_transforms(endpoint, Path(name))
+        verdicts = _try_transforms(endpoint, release, Path(name))
         examples = list(_try_examples(endpoint, Path(name)))
     headings = (Column("what"), *(Column(each, is_number=True) for each in ("tried", "right", "refused", "wrong")))
     show([Table(headings, [*_count_transforms(verdicts), *examples]), describe_exceptions(verdicts)])
@@ -49,14 +49,14 @@ def check_server(conn_id: str, folder: Path | None) -> int:
     return WRONG if wrong else 0
 
 
-def _try_transforms(endpoint: ConnectEndpoint, folder: Path) -> list[Verdict]:
+def _try_transforms(endpoint: ConnectEndpoint, release: str, folder: Path) -> list[Verdict]:
     """One for each operator of Spark and each reason to refuse."""
     from airflow_abs.testing.corpus import read_corpus
     from airflow_abs.testing.corpus_bench.runner import Bench, run_corpus
     from airflow_abs.testing.corpus_bench.sample import SAMPLE
 
     names = set(SAMPLE.values())
-    entries = [entry for entry in read_corpus() if entry.name in names]
+    entries = [entry for entry in read_corpus(release=release) if entry.name in names]
     return run_corpus(Bench.prepare(endpoint, folder), entries, (_SUBTASKS,), with_refused=False)
 
 

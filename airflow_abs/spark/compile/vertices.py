@@ -301,6 +301,8 @@ class _VertexCompilation:
                 raise
 
     def _check_output(self, vertex: str, output: DataFrame) -> tuple[StructType, Relation]:
+        relation = output._plan.to_proto(self.session.client).root
+        self._check_release(vertex, relation)
         try:
             schema = output.schema
         except Exception as error:
@@ -309,14 +311,11 @@ class _VertexCompilation:
         check_columns(vertex, schema)
         for edge in self.graph.outputs_of(vertex):
             resolve_keys(vertex, schema, edge.keys)
-        relation = output._plan.to_proto(self.session.client).root
         self._check_relation(vertex, relation)
         return schema, fix_values(relation, schema.names, self.now, lambda: secrets.randbits(63))
 
-    def _check_relation(self, vertex: str, relation: Relation) -> None:
-        bound = find_session_bound(relation)
-        if bound:
-            raise JobGraphError(f"vertex {vertex!r}: the plan of its transform holds {bound}")
+    def _check_release(self, vertex: str, relation: Relation) -> None:
+        """Before the server reads the plan: what it makes of a field that it skips is another plan, or an error."""
         newer = find_newer_field(relation, self.release)
         if newer is not None:
             field, since = newer
@@ -325,6 +324,11 @@ class _VertexCompilation:
                 f"runs Spark {self.release}, and would silently skip it. Write the step without it, or run the "
                 f"server on Spark {since} or newer"
             )
+
+    def _check_relation(self, vertex: str, relation: Relation) -> None:
+        bound = find_session_bound(relation)
+        if bound:
+            raise JobGraphError(f"vertex {vertex!r}: the plan of its transform holds {bound}")
         if reads_stream(relation):
             raise JobGraphError(
                 f"vertex {vertex!r}: its transform reads a stream (readStream), which has no end, and a subtask reads "

@@ -32,7 +32,15 @@ class Ability:
 
 
 # `operations.is_alive`
-OPERATION_STATUS = Ability((4, 2), "it has no GetStatus", "the session tells whether an operation is alive")
+OPERATION_STATUS = Ability(
+    (4, 2), "it has no GetStatus", "what it answers to a release of no answer tells whether an operation is alive"
+)
+# `AttemptExecution.release`
+RELEASED_STAY_KNOWN = Ability(
+    (4, 1), "it runs a released operation again", "operations of subtasks are released with their session only"
+)
+# `observing.collect_metrics`
+ORDERED_METRICS = Ability((4, 1), "it sends what it counted in any order", "what is counted has names")
 # `classification.py`
 PYTHON_ERROR_CLASSES = Ability(
     (4, 2), "errors of its Python functions have no error class", "they are told by the class of Java's exception"
@@ -49,6 +57,8 @@ PROVED_PLANS = Ability((4, 2), "its operators were not all looked at", "steps wi
 
 ABILITIES = (
     OPERATION_STATUS,
+    RELEASED_STAY_KNOWN,
+    ORDERED_METRICS,
     PYTHON_ERROR_CLASSES,
     PLAIN_NUMBERS,
     LOCAL_ROW_SETTINGS,
@@ -57,7 +67,7 @@ ABILITIES = (
 )
 """All of them. docs/reference/compatibility.md says how each was found."""
 
-TRIED: Mapping[tuple[int, ...], tuple[int, ...]] = {(4, 1): (4,), (4, 2): (0, 1), (4, 3): (0,)}
+TRIED: Mapping[tuple[int, ...], tuple[int, ...]] = {(4, 0): (5,), (4, 1): (4,), (4, 2): (0, 1), (4, 3): (0,)}
 """The release lines that were tried, with their patches; docs/reference/compatibility.md says what ran on each."""
 NEWEST_CLIENT = (4, 2)
 """The client's release line then: one that is newer may send what an older server skips, see `newer_fields.py`."""

@@ -57,17 +57,12 @@ class Operation:
 async def is_alive(connection: Connection, operation: Operation) -> bool:
     """Whether the server runs the operation or keeps its answer.
 
-    Of a server without `OPERATION_STATUS`, whether it still has the session: that ends with it.
-
     Raises:
         SparkOperationError: the server does not answer.
     """
     try:
         if not (await connection.abilities()).has(OPERATION_STATUS):
-            request = _config_request(connection, operation.session_id)
-            request.operation.get.SetInParent()  # nothing
-            await connection.call("Config", request)
-            return True
+            return await _is_kept(connection, operation)
         states = protos().GetStatusResponse.OperationStatus.OperationState
         alive = {states.OPERATION_STATE_RUNNING, states.OPERATION_STATE_TERMINATING, states.OPERATION_STATE_SUCCEEDED}
         return not alive.isdisjoint(await _read_states(connection, operation))
@@ -75,6 +70,22 @@ async def is_alive(connection: Connection, operation: Operation) -> bool:
         if _is_unknown(error):
             return False
         raise
+
+
+async def _is_kept(connection: Connection, operation: Operation) -> bool:
+    """Whether the server has the operation, told by what it does with a release of an answer that nobody gave.
+
+    It refuses that for an operation that it has, and otherwise says nothing; either way nothing changes.
+    """
+    request = _release_request(connection, operation)
+    request.release_until.response_id = str(uuid.UUID(int=0))
+    try:
+        await connection.call("ReleaseExecute", request)
+    except TransientSparkError as error:
+        if error.error_class == "INVALID_CURSOR.POSITION_NOT_FOUND":
+            return True
+        raise
+    return False
 
 
 async def _read_states(connection: Connection, operation: Operation) -> tuple[int, ...]:
@@ -92,14 +103,18 @@ async def release_operation(connection: Connection, operation: Operation) -> Non
 
     One that the server does not know (any more) is fine.
     """
-    request = protos().ReleaseExecuteRequest(
+    request = _release_request(connection, operation)
+    request.release_all.SetInParent()
+    await _call_if_there(connection, "ReleaseExecute", request)
+
+
+def _release_request(connection: Connection, operation: Operation) -> Any:
+    return protos().ReleaseExecuteRequest(
         session_id=operation.session_id,
         operation_id=operation.operation_id,
         user_context=connection.user_context(),
         client_type=connection.client_type,
     )
-    request.release_all.SetInParent()
-    await _call_if_there(connection, "ReleaseExecute", request)
 
 
 async def interrupt_operation(connection: Connection, session_id: str, operation_id: str) -> tuple[str, ...]:

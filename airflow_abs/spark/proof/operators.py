@@ -98,6 +98,7 @@ _BY_NAME = {name: rule for rule, names in _NAMES.items() for name in names.split
 _SHOWN = {
     "Exchange": "ShuffleExchange",
     "Scan OneRowRelation": "OneRowRelation",
+    "AggregateInPandas": "ArrowAggregatePython",  # on Spark 4.0
 }
 _SCANS = ("Scan ", "BatchScan ", "FileScan ")
 
@@ -118,6 +119,7 @@ _OF_CORPUS = frozenset(name.strip() for name in _CORPUS.split(","))
 """As Spark shows them: what the corpus' sample shows on 4.2."""
 _BEFORE_ARROW = frozenset({"BatchEvalPython", "BatchEvalPythonUDTF"})
 """What else it shows on older releases, which send rows to Python functions without Arrow."""
+_BEFORE_4_1 = frozenset({"AggregateInPandas"})
 
 
 def rule_of(shown: str) -> Rule:
@@ -137,7 +139,9 @@ def known_operators() -> frozenset[str]:
 
 def tried_operators(release: str) -> frozenset[str]:
     """By the names that Spark shows: those that the corpus' sample tries on a release of Spark ("4.1.4")."""
-    return _OF_CORPUS | _BEFORE_ARROW if release_number(release)[:2] < _READ else _OF_CORPUS
+    line = release_number(release)[:2]
+    older = (_BEFORE_ARROW if line < _READ else frozenset()) | (_BEFORE_4_1 if line < (4, 1) else frozenset())
+    return _OF_CORPUS | older
 
 
 def all_are_known(release: str) -> bool:

@@ -11,6 +11,7 @@ from airflow_abs.exchange.py_files import read_py_file
 from airflow_abs.exchange.records.manifest import ResultManifest
 from airflow_abs.exchange.records.plan import PlannedStep
 from airflow_abs.spark.catalog.unchanged_files import check_unchanged
+from airflow_abs.spark.connect.abilities import RELEASED_STAY_KNOWN
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import OperationOutcome, Progress, execute_operation
 from airflow_abs.spark.connect.operations import Operation, add_py_files, get_config, release_operation, set_config
@@ -119,6 +120,11 @@ class AttemptExecution:
             await set_config(self.connection, session_id, {_PY_FILES: plan.id})
 
     async def release(self) -> None:
-        """Last, when the manifest is there: until then, another process may have to attach again."""
+        """Last, when the manifest is there: until then, another process may have to attach again.
+
+        One that has looked for the manifest just before may still send the same operation: it must not run again.
+        """
+        if not (await self.connection.abilities()).has(RELEASED_STAY_KNOWN):
+            return
         for operation in self.operations:
             await release_operation(self.connection, operation)

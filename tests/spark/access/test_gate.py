@@ -37,6 +37,7 @@ from airflow_abs.spark.errors import (
     TransientSparkError,
 )
 from airflow_abs.testing.examples import compare_example, generate_data
+from testbed.environments import server_release
 from tests.spark.access.gate import PROFILES, Gate, open_gate
 from tests.spark.connect_plans import query, sleep
 
@@ -78,7 +79,7 @@ def issue(gate: Gate, folder: Path, token: str, seconds: float = 600.0) -> None:
 
 @pytest.mark.sample
 def test_the_probe_sends_token_header_and_user_agent(managed: ConnectEndpoint, gate: Gate) -> None:
-    assert probe_blocking(managed) == "4.2.0"
+    assert probe_blocking(managed) == server_release()
     assert (gate.refused, gate.agents) == ([], {"acme-etl/7"})
 
 

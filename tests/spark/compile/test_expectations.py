@@ -45,7 +45,7 @@ def test_conditions_of_the_row_alone_pass(session: Any) -> None:
         ("amount", "cannot be counted; .* Spark says: .*FILTER_NOT_BOOLEAN"),
         ("amount >", "cannot be counted; .* Spark says: .*PARSE_SYNTAX_ERROR"),
         ("sum(amount) > 0", "cannot be counted; .* Spark says: .*INVALID_WHERE_CONDITION"),
-        ("row_number() OVER (ORDER BY id) > 1", "cannot be counted; .* Spark says: .*WINDOW_FUNCTION_NOT_ALLOWED"),
+        ("row_number() OVER (ORDER BY id) > 1", "cannot be counted; .* Spark says: .*WINDOW.FUNCTION"),
         ("amount > (SELECT 1)", "holds a query \\(SELECT\\); expected a condition of the row alone. Join"),
         ("rand() > 0.5", "uses rand\\(\\), which gives another value when the same row is counted again"),
         ("current_date() > DATE '2026-01-01'", "uses current_date\\(\\), .* Write the day as a template"),
@@ -54,7 +54,7 @@ def test_conditions_of_the_row_alone_pass(session: Any) -> None:
 )
 def test_all_others_are_refused_with_what_was_expected(session: Any, condition: str, message: str) -> None:
     good = Expectation("good", "fail", 0.0, condition="id > 0")
-    with pytest.raises(JobGraphError, match=f"(?s)vertex 'orders': expectation 'bad' .*{message}"):
+    with pytest.raises(JobGraphError, match=f"(?si)vertex 'orders': expectation 'bad' .*{message}"):
         check(session, good, *read_expectations("orders", {"bad": Expect(condition)}))
 
 

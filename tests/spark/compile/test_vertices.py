@@ -16,6 +16,8 @@ from airflow_abs.spark.compile import vertices
 from airflow_abs.spark.compile.key_types import compute_common_types
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import VertexProgram, compile_vertices
+from airflow_abs.spark.connect.abilities import release_number
+from testbed.environments import server_release
 from tests.job_runner import program_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
@@ -251,6 +253,8 @@ def test_a_key_that_is_not_a_column_names_the_columns_there_are(session: Any) ->
     ],
 )
 def test_keys_without_a_common_type_are_refused(session: Any, left: str, right: str, found: str) -> None:
+    if "RTRIM" in left and release_number(server_release()) < (4, 1):
+        pytest.skip("Spark 4.0 has no such collation")
     graph = build_job_graph(
         [JobVertex("a", has_source=True), JobVertex("b", has_source=True), JobVertex("c")],
         [hashed("a", "c", "k"), hashed("b", "c", "k")],

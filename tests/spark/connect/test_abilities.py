@@ -4,46 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from airflow_abs.spark.connect import abilities
-from airflow_abs.spark.connect.abilities import (
-    ABILITIES,
-    LOCAL_ROW_SETTINGS,
-    OPERATION_STATUS,
-    Abilities,
-)
+from airflow_abs.spark.connect.abilities import ABILITIES, Abilities
 from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.connect.operations import Operation, is_alive
 from airflow_abs.spark.connect.protocol import client_version
-from airflow_abs.spark.errors import TransientSparkError, VersionMismatchError
-from testbed.environments import SERVER_RELEASE
+from airflow_abs.spark.errors import VersionMismatchError
+from testbed.environments import server_release
 
 ENDPOINT = ConnectEndpoint("spark.example")
-OPERATION = Operation("session", "operation", b"")
 
 
 class FakeServer:
     """The stub of a server of some release; counts what it is asked."""
 
-    def __init__(self, release: str, session_lives: bool = True) -> None:
+    def __init__(self, release: str) -> None:
         self.release = release
-        self.session_lives = session_lives
         self.asked: list[str] = []
 
     async def AnalyzePlan(self, request: Any, **_options: Any) -> Any:
         self.asked.append(f"AnalyzePlan {request.WhichOneof('analyze')}")
         return SimpleNamespace(spark_version=SimpleNamespace(version=self.release))
-
-    async def Config(self, _request: Any, **_options: Any) -> None:
-        self.asked.append("Config")
-        if not self.session_lives:
-            raise TransientSparkError("it was closed", error_class="INVALID_HANDLE.SESSION_CLOSED")
 
     async def ReleaseSession(self, _request: Any, **_options: Any) -> None:
         self.asked.append("ReleaseSession")
@@ -58,7 +44,7 @@ def test_a_server_of_the_clients_release_lacks_nothing() -> None:
     [
         ("4.3.0", set()),
         ("4.2.0-amzn-1", set()),
-        ("4.1.4", set(ABILITIES) - {LOCAL_ROW_SETTINGS}),
+        ("4.1.4", {ability for ability in ABILITIES if ability.since == (4, 2)}),
         ("4.0.5", set(ABILITIES)),
         ("unknown", set(ABILITIES)),
     ],
@@ -174,18 +160,10 @@ def test_a_connection_asks_for_the_release_once() -> None:
     assert server.asked == ["AnalyzePlan spark_version", "ReleaseSession"]
 
 
-@pytest.mark.parametrize("session_lives", [True, False])
-def test_a_server_without_the_status_of_operations_is_asked_for_their_session(session_lives: bool) -> None:
-    server = FakeServer("4.1.4", session_lives)
-    connection = Connection(ENDPOINT, server, Abilities("4.1.4", frozenset({OPERATION_STATUS})))
-    assert asyncio.run(is_alive(connection, OPERATION)) is session_lives
-    assert server.asked == ["Config"]
-
-
 @pytest.mark.spark
 def test_a_real_server_tells_its_release(connect_server: ConnectEndpoint) -> None:
     async def ask() -> Abilities:
         async with open_connection(connect_server) as connection:
             return await connection.abilities()
 
-    assert asyncio.run(ask()) == Abilities.of_release(os.environ.get(SERVER_RELEASE, client_version()))
+    assert asyncio.run(ask()) == Abilities.of_release(server_release())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import socket
 import time
@@ -11,9 +10,8 @@ from dataclasses import replace
 import pytest
 
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint, probe_blocking
-from airflow_abs.spark.connect.protocol import client_version
 from airflow_abs.spark.errors import ConnectAccessDeniedError, ConnectServerUnreachableError
-from testbed.environments import SERVER_RELEASE
+from testbed.environments import server_release
 
 
 def test_a_url_is_taken_apart() -> None:
@@ -108,7 +106,7 @@ def test_a_port_that_never_answers_is_given_up_after_three_seconds() -> None:
 
 @pytest.mark.spark
 def test_a_server_tells_its_version(connect_server: ConnectEndpoint) -> None:
-    assert probe_blocking(connect_server) == os.environ.get(SERVER_RELEASE, client_version())
+    assert probe_blocking(connect_server) == server_release()
 
 
 @pytest.mark.spark

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_abs.spark.connect.abilities import OPERATION_STATUS, RELEASED_STAY_KNOWN, Ability
 from airflow_abs.spark.connect.connection import Connection, open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.execute import OperationOutcome, Progress, execute_operation
@@ -23,6 +24,7 @@ from airflow_abs.spark.connect.operations import (
     get_config,
     interrupt_operation,
     interrupt_tag,
+    is_alive,
     release_operation,
     release_session,
     set_config,
@@ -205,6 +207,9 @@ def test_a_released_operation_is_refused_and_releasing_twice_is_fine(
         await execute_operation(connection, operation)
         await release_operation(connection, operation)
         await release_operation(connection, operation)
+        if not (await connection.abilities()).has(RELEASED_STAY_KNOWN):
+            await execute_operation(connection, operation)  # again
+            return
         with pytest.raises(TransientSparkError) as caught:
             await execute_operation(connection, operation)
         assert caught.value.error_class == "INVALID_HANDLE.OPERATION_ABANDONED"
@@ -241,6 +246,25 @@ def test_releasing_a_session_ends_what_runs_in_it_and_its_id_can_be_used_again(
         await execute_operation(connection, new_operation(session_id, query("SELECT 1")))
 
     with_connection(connect_server, body)
+
+
+@pytest.mark.sample
+@pytest.mark.parametrize("lacking", [frozenset(), frozenset({OPERATION_STATUS})])
+def test_an_operation_lives_until_its_session_is_released(
+    connect_server: ConnectEndpoint, session_id: str, lacking: frozenset[Ability]
+) -> None:
+    async def body(asked: Connection) -> list[bool]:
+        server = await asked.abilities()
+        connection = Connection(asked.endpoint, asked.stub, replace(server, lacking=server.lacking | lacking))
+        done = new_operation(session_id, query("SELECT 1"))
+        lives = [await is_alive(connection, done)]  # in a session that is not there
+        await execute_operation(connection, done)
+        lives.append(await is_alive(connection, done))
+        await release_session(connection, session_id)
+        await set_config(connection, session_id, {})
+        return [*lives, await is_alive(connection, done)]
+
+    assert with_connection(connect_server, body) == [False, True, False]
 
 
 @pytest.mark.sample

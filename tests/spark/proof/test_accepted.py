@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from airflow_abs.core.errors import JobGraphError
+from airflow_abs.spark.connect.abilities import release_number
+from testbed.environments import server_release
 from tests.spark.proof.transforms import by_customer, count_table, functions, same, sql
 
 pytestmark = pytest.mark.spark
@@ -203,6 +205,7 @@ def test_a_transform_that_needs_no_row_of_another_subtask_is_let_through(name: s
     try:
         assert prove(ACCEPTED[name]).exempt is None
     except JobGraphError as refusal:
-        if "was not tried on Spark" not in str(refusal):
+        is_later = "recursion" in name and release_number(server_release()) < (4, 1)
+        if "was not tried on Spark" not in str(refusal) and not is_later:
             raise
         pytest.skip(str(refusal))  # a server of another release: `make test-spark-versions`

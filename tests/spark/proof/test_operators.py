@@ -82,6 +82,7 @@ def test_the_table_names_no_operator_that_spark_does_not_have(spark_operators: s
         ("Scan parquet spark_catalog.default.orders", Rule.SCAN),
         ("BatchScan orders", Rule.SCAN),
         ("Execute InsertIntoHadoopFsRelationCommand", Rule.REFUSED),
+        ("AggregateInPandas", Rule.GROUPED),
         ("SomethingNew", Rule.REFUSED),
         ("SortMergeSomething Inner", Rule.REFUSED),
         # what Comet and Gluten make of operators
@@ -101,6 +102,7 @@ def test_what_counts_as_tried_on_other_releases_is_what_the_corpus_shows() -> No
     of_sample = {shown for shown in SAMPLE if not shown.startswith("refused: ")}
     assert tried_operators("4.3.0") == of_sample
     assert tried_operators("4.1.4") - of_sample == {"BatchEvalPython", "BatchEvalPythonUDTF"}
+    assert tried_operators("4.0.5") - tried_operators("4.1.4") == {"AggregateInPandas"}
 
 
 @pytest.mark.parametrize(("release", "known"), [("4.2.0", True), ("4.2.7-x", True), ("4.3.0", False), ("4.1.4", False)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import read_manifests
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.spark.compile.vertices import VertexProgram
+from airflow_abs.spark.errors import TransientSparkError
 from tests.job_runner import JobRun, plan_run, program_of, rows, run_job
 
 if TYPE_CHECKING:
@@ -271,3 +273,18 @@ def test_a_subtask_that_committed_is_not_run_again(connect_server: ConnectEndpoi
     asyncio.run(run.run_region("customers", attempt=2))
     (second,) = read_manifests(run.folder, "customers", 1)
     assert (first.attempt, second.attempt, second.rows) == (1, 2, 2000)
+
+
+def test_who_looked_for_the_manifest_too_early_writes_nothing_a_second_time(
+    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
+) -> None:
+    vertices, programs = [JobVertex("customers", has_source=True)], [source("customers", lake / "customers")]
+    run = plan_run(connect_server, tmp_path, vertices, [], programs)
+    asyncio.run(run.run_region("customers"))
+    (first,) = read_manifests(run.folder, "customers", 1)
+    files = [run.folder.file_path(file.path) for result in first.results.values() for file in result.files]
+    written = [(file.stat().st_ino, file.stat().st_mtime_ns) for file in files]
+    run.folder.manifest_path("customers", 0).unlink()
+    with suppress(TransientSparkError):  # the server refuses the operation, or has its answer still
+        asyncio.run(run.run_region("customers"))
+    assert [(file.stat().st_ino, file.stat().st_mtime_ns) for file in files] == written
