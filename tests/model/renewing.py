@@ -198,7 +198,7 @@ class _Run:
 
         def renew(records: RunRecords, outdated: Mapping[Subtask, Subtask]) -> None:
             for name, index in outdated:
-                self._recover(actor, folder, read_manifest(folder, name, index))
+                self._recover(actor, folder, records.manifests(name)[index])
 
         commit_region(RunRecords(folder), region, partial(self._publish, actor), renew)
 

@@ -7,11 +7,12 @@ rows are the same if it is deterministic itself and has read the same rows of ot
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
-from airflow_abs.exchange.errors import DamagedFileError, MissingFileError
+from airflow_abs.exchange.errors import DamagedFileError, MissingFileError, StoredFileError
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.exchange.records.manifest import Manifest, write_manifest
+from airflow_abs.exchange.records.manifest import Manifest, read_manifest, write_manifest
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.records.tries import in_order, try_of
 from airflow_abs.exchange.storage.whole_files import read_json, write_json
@@ -27,10 +28,13 @@ def replace_rows(folder: JobFolder, plan: JobPlan, manifest: Manifest, before: M
         before: what it replaces; None if there is nothing, or nothing that can be read.
 
     Returns:
-        what was written.
+        what counts now: usually what was written. Of an unrepeatable region, an attempt that ends after a later one has
+        committed, because its process was paused beyond its lease, is dropped: it would take back newer rows.
     """
     if manifest.region not in plan.unrepeatable:
         written = manifest.continues(before)
+    elif (later := _later_attempt(folder, manifest)) is not None:
+        return later
     else:
         written = manifest.continues(before, made_alike=before is not None and is_made_alike(plan, manifest, before))
         if before is None:  # it may have followed others even so: each recomputation has the next number
@@ -40,6 +44,15 @@ def replace_rows(folder: JobFolder, plan: JobPlan, manifest: Manifest, before: M
             write_json(folder.renewed_path, {"region": manifest.region, "index": manifest.index})
     write_manifest(folder, written)
     return written
+
+
+def _later_attempt(folder: JobFolder, manifest: Manifest) -> Manifest | None:
+    """The one that has committed meanwhile under the same decision, if any has."""
+    with suppress(StoredFileError):
+        found = read_manifest(folder, manifest.region, manifest.index, decision=manifest.decision)
+        if in_order(found.attempt) > in_order(manifest.attempt):
+            return found
+    return None
 
 
 def is_made_alike(plan: JobPlan, manifest: Manifest, before: Manifest) -> bool:

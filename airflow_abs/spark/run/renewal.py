@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import groupby
 
 from airflow_abs.core.failover import Subtask
@@ -59,7 +60,11 @@ def interrupt_blocking(endpoint: ConnectEndpoint, folder: JobFolder, owner: str)
 
 
 def _outdated(records: RunRecords, subtask: Subtask, by: Subtask) -> LostResults:
+    """As it was when it was judged: what another process has renewed since then is not run once more, which would
+    outdate all that has read it."""
     region, index = subtask
+    with suppress(StoredFileError):
+        return outdated_results(records.manifests(region)[index], by)
     decision = records.digest(region)
     try:
         return outdated_results(read_manifest(records.folder, region, index, decision=decision), by)

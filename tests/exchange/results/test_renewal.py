@@ -122,3 +122,14 @@ def test_a_region_counts_every_row_that_was_renewed_also_of_a_wider_decision(run
     write_json(Path(str(run.folder.manifest_path("odd", 2))), wider.to_json() | {"index": 2})
     assert RunRecords(run.folder).renewals("odd") == 5
     assert RunRecords(run.folder).renewals("names") == 0
+
+
+def test_an_attempt_that_ends_after_a_later_one_takes_no_rows_back(run: RecordedRun) -> None:
+    again(run, "dice", 0)
+    paused, lost = run.made("odd", 1, 1001), run.manifests["odd"][1]
+    later = again(run, "odd", 1, 1002)
+    assert replace_rows(run.folder, run.plan, paused, lost) == later
+    assert read_manifest(run.folder, "odd", 1) == later
+    assert RunRecords(run.folder).renewals("odd") == 1
+    of_airflow = run.made("odd", 1, 2)  # a later try of Airflow's
+    assert replace_rows(run.folder, run.plan, of_airflow, later).attempt == 2
