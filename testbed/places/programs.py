@@ -23,7 +23,7 @@ BRINGS = {
     "s3": "Hadoop's S3 connector (13 MB) by Maven, and the S3 gateway versitygw, which Go builds (3 minutes of CPU)",
     "yarn": "Hadoop's resource manager and node manager, 135 jars (84 MB), by Maven",
     "kubernetes": (
-        f"Kubernetes {kubernetes_programs.RELEASE}, which Go builds (20 minutes of CPU), an image of Debian with Java "
+        f"Kubernetes {kubernetes_programs.RELEASE}, which Go builds (10 minutes of CPU), an image of Debian with Java "
         "and this environment's Spark (1.2 GB), and Airflow's provider of Kubernetes"
     ),
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import secrets
 import time
@@ -23,7 +24,8 @@ import yaml
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.clusters import ClusterManager, ServerStart, open_cluster
 from testbed.places.kubernetes import DRIVER, NAMESPACE, KubernetesCluster
-from testbed.places.kubernetes_programs import SPARK_IMAGE
+from testbed.places.kubernetes_programs import MODULES, SPARK_IMAGE
+from tests.airflow_settings import TREE
 from tests.places.daily import SECONDS
 from tests.places.on_cluster import START, OnCluster
 from tests.waiting import wait_until
@@ -170,7 +172,8 @@ def place(
 ) -> Iterator[Place]:
     folder, began = tmp_path_factory.mktemp("kubernetes"), time.monotonic()
     config = connections["KUBERNETES_DEFAULT"]["extra"]["kube_config_path"]
-    env = {"KUBECONFIG": config, "SPARK_SUBMIT_OPTS": QUICK}
+    modules = os.pathsep.join([TREE, str(MODULES)])  # Airflow's provider, which the tests' environment does without
+    env = {"KUBECONFIG": config, "SPARK_SUBMIT_OPTS": QUICK, "PYTHONPATH": modules}
     with Place.started(folder, connections, conf(folder / "shared"), env, kubernetes=kubernetes) as airflow:
         print(f"Airflow is up after {time.monotonic() - began:.0f} s", flush=True)
         yield airflow

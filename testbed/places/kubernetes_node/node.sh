@@ -62,7 +62,7 @@ up kube-apiserver "$BINARIES/kube-apiserver" --etcd-servers=http://127.0.0.1:237
   --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged=true \
   --kubelet-client-certificate="$pki/apiserver-kubelet.crt" --kubelet-client-key="$pki/apiserver-kubelet.key" \
   --kubelet-certificate-authority="$pki/ca.crt" --kubelet-preferred-address-types=InternalIP \
-  --feature-gates=WatchList=false # Debian's etcd does not report how far a watch is
+  --feature-gates=WatchList=false,SizeBasedListCostEstimate=false # etcd 3.4 does not report how far a watch is
 await containerd ctr --address /run/containerd.sock version
 for image in "$IMAGES"/*.tar; do
   ctr --address /run/containerd.sock --namespace k8s.io images import "$image"

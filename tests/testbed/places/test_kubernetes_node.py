@@ -73,7 +73,7 @@ def test_a_host_without_the_programs_is_told_what_to_install(
     monkeypatch.setattr(kubernetes_programs, "PROGRAMS", tmp_path / "programs")
     assert main("kubernetes") == 1
     told = capsys.readouterr()
-    assert told.out.startswith("kubernetes: fetching Kubernetes 1.34.4, which Go builds (20 minutes of CPU)")
+    assert told.out.startswith("kubernetes: fetching Kubernetes 1.34.4, which Go builds (10 minutes of CPU)")
     assert told.err.startswith("kubernetes cannot run on this host: containerd, ctr, runc, iptables, ")
     assert "(Debian: apt-get install " in told.err
     assert told.err.count("\n") == 1
