@@ -106,8 +106,9 @@ class _Metastore(MemoryMetastore):
 
     def list_files(self, folders: Sequence[str]) -> list[StoredFile]:
         self.table.step()
-        self.table.looked()
-        return [StoredFile(path, _BYTES, 0) for folder in folders for path in self.table.files_in(folder)]
+        found = [path for folder in folders for path in self.table.files_in(folder)]
+        self.table.looked(found)
+        return [StoredFile(path, _BYTES, 0) for path in found]
 
 
 class _Publication(CatalogPublication):
@@ -153,9 +154,10 @@ class _CatalogTable:
         if actor := self._acting():
             actor.call()
 
-    def looked(self) -> None:
+    def looked(self, found: Sequence[str]) -> None:
+        """Its first listing: of where the table was a moment before, as it was told."""
         if actor := self._acting():
-            self.seen.setdefault(actor.name, self.visible)
+            self.seen.setdefault(actor.name, frozenset(path.rpartition("/")[2] for path in found))
 
     def _acting(self) -> Actor | None:
         turn = whose_turn()

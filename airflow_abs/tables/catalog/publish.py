@@ -105,7 +105,7 @@ class CatalogPublication:
         replacing = any(each.has_other_rows(self._digest) for each in marks.values())
         self._mark(REPLACING if replacing else BEGUN)
         self.on_step("begun")
-        root = head.found.location.partition(f"/{HIDDEN}/")[0].rstrip("/")
+        root = _root(head.found)
         where = f"{root}/{HIDDEN}/{self._short}-{self._digest}"
         place = RunFolder(self._open(where), self._columns)
         place.fill(self.target, files)
@@ -121,12 +121,13 @@ class CatalogPublication:
             if not self._is_in_table(files):
                 raise self._moved_elsewhere()
         else:
+            passing = self._list_passing(head.found, head, files)  # before it is seen that the table looks elsewhere
             before = self._check_unseen(head, files)
             self._overwrite(head, where, {file.values for file in files})
             if replacing:
                 self._take_out()
             self._mark(PLACED)
-            self._check_alone(before, where, files)
+            self._check_alone(before, passing, where, files)
         self._mark(DONE)
         self.on_step("done")
         self._forget(head, marks.keys() - {self._mark_in(DONE).key})
@@ -262,16 +263,39 @@ class CatalogPublication:
             if not self._is_ours(file.path.rpartition("/")[2])
         )
         if left:
-            raise CommitConflictError(
-                f"table {self.target.table}: others added {format_count(len(left), 'file')} to it at the very moment "
-                f"when this run overwrote it. The table holds the run's rows now, and not those of {left[0]} (nothing "
-                "is deleted). Insert them once more if they are to stay, then run commit again; and let only one run "
-                "at a time write to it"
-            )
+            raise self._left_out(left)
 
-    def _check_alone(self, before: _Head, where: str, files: Sequence[RunFile]) -> None:
+    def _left_out(self, left: Sequence[str]) -> CommitConflictError:
+        return CommitConflictError(
+            f"table {self.target.table}: others added {format_count(len(left), 'file')} to it at the very moment "
+            f"when this run overwrote it. The table holds the run's rows now, and not those of {left[0]} (nothing "
+            "is deleted). Insert them once more if they are to stay, then run commit again; and let only one run "
+            "at a time write to it"
+        )
+
+    def _list_passing(self, found: TableDescription, before: _Head, files: Sequence[RunFile]) -> set[StoredFile]:
+        """What has come from others into the folders of runs, and of earlier plans of this one, that publish now: the
+        table may look there for a moment between two looks of this one, and a writer then adds rows that it never
+        sees."""
+        parts = {folder_of(self._columns, file.values) for file in files} if self._columns else {""}
+        places: list[Partition] = []
+        names = [prefix_of(self.run.identity)]
+        for key, mark in read_marks(found.table_properties).items():
+            if mark is None or (self.run.publisher.owns(mark.identity) and mark.digest == self._digest):
+                continue
+            if mark.state != DONE or before.marks.get(key) != mark:
+                folder = f"{_root(found)}/{HIDDEN}/{short_name(mark.identity)}-{mark.digest}"
+                places += [Partition((), f"{folder}/{part}".rstrip("/")) for part in parts]
+                names.append(prefix_of(mark.identity))
+        known = {place.location for place in before.locations.values()}
+        listed = self._list(place for place in places if place.location not in known)
+        return {file for file in listed if not file.path.rpartition("/")[2].startswith(tuple(names))}
+
+    def _check_alone(self, before: _Head, passing: set[StoredFile], where: str, files: Sequence[RunFile]) -> None:
         """Whether what this run has put in the place of others is still there, and no other run did so meanwhile."""
         now = describe(self._name, self.catalog, self._quoted)
+        if hidden := sorted(file.path for file in self._list_passing(now, before, files) - passing):
+            raise self._left_out(hidden)
         other = next(
             (
                 mark.identity
@@ -430,6 +454,11 @@ class CatalogPublication:
         """Whether a file is of an earlier publication of this run."""
         known = (*self.run.publisher.identities, *self._identities)
         return name.startswith(tuple(map(prefix_of, known)))
+
+
+def _root(found: TableDescription) -> str:
+    """The table's own folder, whichever run's folder it shows."""
+    return found.location.partition(f"/{HIDDEN}/")[0].rstrip("/")
 
 
 def _remove(file: Location) -> None:
