@@ -34,8 +34,8 @@ class AdaptiveSparkStream(BaseOperator):
     watches it, and restarts it from its checkpoint when it fails. A triggerer that takes over finds the query running.
     Marking or clearing the task stops the query; the next try resumes from the checkpoint.
 
-    Every row of the source is in the sink exactly once for readers that obey Spark's log of the sink
-    (`_spark_metadata`, as Spark itself does); others may see files of unfinished batches.
+    Every row of the source is in the sink's folder exactly once for readers that obey Spark's log of it
+    (`_spark_metadata`, as Spark itself does); others may see files of unfinished batches. A topic may get a row twice.
 
     Args:
         task_id: of the task.
@@ -250,6 +250,8 @@ def _check(task_id: str, source: object, sink: object) -> None:
         )
     if isinstance(sink, Kafka):
         _check_topic(task_id, sink)
+        if isinstance(source, Kafka) and (sink.servers, sink.conn_id) == (source.servers, source.conn_id):
+            _check_other_topic(task_id, source, sink)
         return
     if not isinstance(sink, Files) or sink.mode != "append":
         found = f"Files(..., mode={sink.mode!r})" if isinstance(sink, Files) else repr(sink)
@@ -281,6 +283,14 @@ def _check_topic(task_id: str, sink: Kafka) -> None:
                 f"stream {task_id!r}: its sink has the option {name}, which is one of a source; expected settings of "
                 "Kafka's producer, such as kafka.linger.ms"
             )
+
+
+def _check_other_topic(task_id: str, source: Kafka, sink: Kafka) -> None:
+    if sink.topics[0] in source.topics:
+        raise JobGraphError(
+            f"stream {task_id!r}: its sink {sink.topics[0]!r} is a topic that it reads, so it would read its own rows "
+            "again and again; give it another topic"
+        )
 
 
 def _check_rescale(

@@ -58,6 +58,11 @@ def stream(**options: Any) -> AdaptiveSparkStream:
             "stream 'clicks': its sink is the topics a, b; expected one: let another stream write to the next",
         ),
         (
+            {"source": Kafka("k:9092", ["b", "a"]), "sink": Kafka("k:9092", "a")},
+            "stream 'clicks': its sink 'a' is a topic that it reads, so it would read its own rows again and again; "
+            "give it another topic",
+        ),
+        (
             {"sink": Kafka("k:9092", "a", format="json", schema="id BIGINT")},
             "stream 'clicks': its sink has the format json, which is of a source; let the transform make the value, "
             "such as to_json(struct(*)) AS value",
