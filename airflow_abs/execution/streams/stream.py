@@ -165,13 +165,19 @@ def _options_of(conn_id: str) -> dict[str, str]:
     """What the topics of a connection need; a secrets backend that does not answer is asked at the next restart."""
     if not conn_id:
         return {}
+    from airflow_abs.core.errors import InvalidValueError
     from airflow_abs.hooks.kafka import kafka_options
     from airflow_abs.spark.errors import TokenUnavailableError
 
     try:
         return kafka_options(conn_id)
-    except Exception as error:  # a secrets backend raises what it wants
-        raise TokenUnavailableError(f"the connection {conn_id!r} of its topics: {error}") from None
+    except InvalidValueError as error:
+        raise TokenUnavailableError(str(error)) from None
+    except Exception as error:  # not our code; only the type: its text may quote what it was given
+        raise TokenUnavailableError(
+            f"connection {conn_id!r} of the stream's topics: reading it raised {type(error).__name__}; expected "
+            "Airflow to have it; look at the connection and its secrets backend"
+        ) from None
 
 
 class StreamServer:
