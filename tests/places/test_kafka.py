@@ -24,6 +24,7 @@ from airflow_abs.exchange.errors import CheckpointMisfitError
 from airflow_abs.exchange.streaming.stored_query import store_query
 from airflow_abs.restart_strategy import NeverRestart
 from airflow_abs.spark.connect.connection import open_connection
+from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.server.embedded import embedded_status, stop_embedded_server
 from airflow_abs.spark.stream.fit import Candidate, check_fit
 from airflow_abs.triggers.streams.stream import StreamTrigger
@@ -196,6 +197,31 @@ def test_each_run_sends_what_a_job_has_published_since(
         source = Files(str(tmp_path / "in"), schema=SCHEMA)
         assert run_task(source, "orders", tmp_path / "sent", as_messages).status == "FINISHED"
         assert place.messages("orders") == list(range(100 * (day + 1)))
+
+
+def test_a_value_in_avro_is_read_by_its_schema(
+    broker: KafkaBroker, state: Path, tmp_path: Path, connect: Callable[[ConnectEndpoint, dict[str, Any]], None]
+) -> None:
+    from pyspark.sql import functions as sf
+    from pyspark.sql.avro.functions import to_avro
+
+    def doubled(clicks: Any) -> Any:
+        return clicks.selectExpr("CAST(value.id * 2 AS STRING) AS key", "to_json(value) AS value")
+
+    fields = [{"name": "id", "type": "long"}, {"name": "page", "type": "string"}]
+    schema = json.dumps({"type": "record", "name": "click", "fields": fields})
+    endpoint = server(state, 2)
+    place = FromTopic(endpoint, tmp_path, broker=broker.address)
+    connect(endpoint, broker.secure.connection)
+    with open_session(endpoint) as session:
+        value = to_avro(sf.struct(sf.col("id"), sf.lit("home").alias("page")), schema)
+        rows = session.range(100).select(value.alias("value")).write.format("kafka")
+        rows.option("kafka.bootstrap.servers", broker.address).option("topic", "avro").save()
+    source = Kafka(
+        topics="avro", options={"startingOffsets": "earliest"}, conn_id="kafka", format="avro", schema=schema
+    )
+    assert run_task(source, "from_avro", tmp_path / "read", doubled).status == "FINISHED"
+    assert place.messages("from_avro") == list(range(0, 200, 2))
 
 
 def test_a_broker_that_is_away_is_waited_for(broker: KafkaBroker, state: Path, tmp_path: Path) -> None:
