@@ -27,7 +27,7 @@ def starts_folder(settings: Ephemeral, folder: JobFolder) -> JobFolder:
 def find_server(cluster: ClusterManager, folder: JobFolder) -> RunServer | None:
     """The server that an earlier try, or the run before it was cleared, has left running.
 
-    Of one that has ended, nothing is left at the cluster manager.
+    One that has ended is removed from its cluster manager.
     """
     server = read_server(folder)
     if server is None or not server.key:

@@ -229,7 +229,7 @@ def _plan(
     run = JobFolder(folder / "exchange", task.dag_id, "planned", task.job)
     access = table_access(lambda: nullcontext(SessionCatalog(session)))
     programs = _programs(task, run, sources, folder / "sinks", context, access)
-    for name, program in programs.items():  # a person who looks at a step looks at all of it
+    for name, program in programs.items():  # a test may look at every column of a step
         options = replace(program.options, edge_columns="all")
         programs[name] = replace(program, declared=replace(program.declared, options=options))
     passed_on = {vertex.name for vertex in task.graph.vertices if not is_materialised(task.graph, vertex.name)}

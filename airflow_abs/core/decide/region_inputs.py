@@ -185,13 +185,13 @@ class InputSummary:
 class RegionOptions:
     """Options of one region.
 
-    `parallelism` is the user's and is respected as is. `single_subtask_reason` says why the region cannot be spread (an
-    all-to-all edge inside it). `default_source_parallelism` falls back to `max_parallelism`. `slots` is how many
-    subtasks can run at once, None if that is not known. `most_waves` of subtasks over the slots are enough, however
-    many the target asks for; None keeps the target. `splittable` are the inputs whose hot subpartitions may be
-    distributed to several subtasks. `max_broadcast_ratio` is the share of the target that broadcast inputs may take
-    from a subtask's own input; None is what the strategy's Flink sets aside. `max_map_length` is how many subtasks can
-    be started at all, however many are wanted or set; None if that is no limit here.
+    `parallelism` is the user's, and only `max_map_length` bounds it: how many subtasks can be started at all, None if
+    that is no limit here. `single_subtask_reason` says why the region cannot be spread (an all-to-all edge inside it).
+    `default_source_parallelism` falls back to `max_parallelism`. `slots` is how many subtasks can run at once, None if
+    that is not known. `most_waves` of subtasks over the slots are enough, however many the target asks for; None keeps
+    the target. `splittable` are the inputs whose hot subpartitions may be distributed to several subtasks.
+    `max_broadcast_ratio` is the share of the target that broadcast inputs may take from a subtask's own input; None is
+    what the strategy's Flink sets aside.
     """
 
     target_bytes: int

@@ -51,7 +51,8 @@ def decide_region_parallelism(
 ) -> RegionParallelism:
     """Choose the number of subtasks.
 
-    In this order: a region that cannot be spread is one subtask; a parallelism set by the user is kept; otherwise the
+    In this order: a region that cannot be spread is one subtask; a parallelism set by the user is kept, up to
+    `max_map_length`; otherwise the
     strategy decides from partitioned and rescale inputs and from sources, whose own answer is a minimum if there are
     such inputs. Subpartitions, or files and splits if there are none, are never fewer than the subtasks that share
     them.

@@ -70,7 +70,7 @@ class FailureJudge:
             self._last = this
         now_ms = round(now * 1000)
         self._strategy.notify_failure(now_ms)
-        where = failure.place and (f" in {failure.place}" if failure.place != "{}" else " before its first batch")
+        where = " before its first batch" if failure.place == "{}" else f" in {failure.place}" if failure.place else ""
         if not failure.restartable:
             return Verdict(None, f"failed{where}, and would again: {failure.message}")
         if failure.place and not failure.is_away and self._in_a_row >= self._most:

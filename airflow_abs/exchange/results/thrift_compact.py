@@ -1,8 +1,8 @@
 """Thrift's compact protocol: just enough for what Parquet stores.
 
 pyarrow does not show where pages and page indexes lie, so they are read from the bytes. A struct becomes a dict from
-field id to value, a list a list, a binary `bytes`; callers know the names of fields. To change a
-struct takes it apart into fields that stay as they are written, and puts them together again.
+field id to value, a list a list, a binary `bytes`; callers know the names of fields. To change
+a struct, take it apart into fields, which stay as they were written, and put them together again.
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 

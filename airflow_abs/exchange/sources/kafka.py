@@ -11,23 +11,18 @@ _ENDING = "endingOffsets"
 _OTHER_ENDS = ("endingTimestamp", "endingOffsetsByTimestamp")
 _TOPICS = "subscribe"
 _OPTIONAL = ("conn_id", "format", "schema")
-FORMATS = ("", "json", "avro")
-SERVERS = "kafka.bootstrap.servers"
-OF_CONNECTION = "from-the-connection:9"
+_FORMATS = ("", "json", "avro")
+_SERVERS = "kafka.bootstrap.servers"
+_OF_CONNECTION = "from-the-connection:9"
 """In the place of servers that are known when the query starts: Spark refuses to analyze a source without any."""
 _SECRET = re.compile(r"jaas|password|keystore\.key|secret", re.IGNORECASE)
 
 
-def check_no_secret(who: str, options: Mapping[str, str]) -> None:
-    """Options are stored next to the checkpoint.
-
-    Raises:
-        ValueError: one is a secret.
-    """
+def _check_no_secret(options: Mapping[str, str]) -> None:
     for name in options:
         if _SECRET.search(name):
             raise ValueError(
-                f"{who}: the option {name} is a secret, and options are stored next to the checkpoint; give conn_id=, "
+                f"Kafka: the option {name} is a secret, and options are stored next to the checkpoint; give conn_id=, "
                 "an Airflow connection that has it"
             )
 
@@ -45,13 +40,14 @@ class Kafka:
         servers: Kafka's bootstrap servers, comma-separated `host:port`; templated. Leave it out with `conn_id`.
         topics: their names; templated.
         options: further options of Spark's source, such as ``{"startingOffsets": "earliest"}``. They are stored next to
-            the checkpoint: keep secrets in the Spark server's settings. ``{"endingOffsets": "latest"}`` makes the
-            source bounded: the stream runs as a batch, which reads what is there when it starts and ends.
+            the checkpoint, so secrets are refused. ``{"endingOffsets": "latest"}`` makes the source bounded: the stream
+            runs as a batch, which reads what is there when it starts and ends. Of a sink, settings of Kafka's producer,
+            such as ``{"kafka.linger.ms": "5"}``.
+        conn_id: Airflow connection of type ``kafka`` that has the bootstrap servers and what SASL and TLS need; it is
+            read at every start of the query, and its secrets are stored nowhere.
         format: what `value` holds: ``json`` or ``avro`` makes it a STRUCT by `schema`; a message that does not fit
             fails its batch, as text does in `Files`. By default it stays bytes.
         schema: columns as in SQL for ``json``, Avro's own (JSON text) for ``avro``.
-        conn_id: Airflow connection of type ``kafka`` that has the bootstrap servers and what SASL and TLS need; it is
-            read at every start of the query, and its secrets are stored nowhere.
 
     Raises:
         ValueError: no topic, not one of servers and a connection, a format without a schema or the reverse, an option
@@ -72,15 +68,15 @@ class Kafka:
                 f"Kafka: servers are {self.servers!r}, conn_id is {self.conn_id!r} and topics are {topics}; expected "
                 "servers='host:port' or a conn_id, and at least one topic"
             )
-        again = sorted({SERVERS, _TOPICS, "subscribePattern", "assign"} & self.options.keys())
+        again = sorted({_SERVERS, _TOPICS, "subscribePattern", "assign"} & self.options.keys())
         if again:
             raise ValueError(f"Kafka: the option {again[0]} repeats servers= or topics=; drop it")
-        if self.format not in FORMATS or bool(self.format) != bool(self.schema):
+        if self.format not in _FORMATS or bool(self.format) != bool(self.schema):
             raise ValueError(
                 f"Kafka: format is {self.format!r} and schema is {self.schema!r}; expected format='json' or 'avro' "
                 "with a schema of the value, or neither"
             )
-        check_no_secret("Kafka", self.options)
+        _check_no_secret(self.options)
         for name, value in self.options.items():
             is_latest = name.lower() == _ENDING.lower() and value == "latest"
             if not is_latest and name.lower() in {each.lower() for each in (_ENDING, *_OTHER_ENDS)}:
@@ -96,12 +92,12 @@ class Kafka:
     def spark_options(self) -> dict[str, str]:
         """All of them, as Spark's stream takes them: its end is its trigger's."""
         options = {name: value for name, value in self.options.items() if name.lower() != _ENDING.lower()}
-        return {**options, SERVERS: self.servers or OF_CONNECTION, _TOPICS: ",".join(self.topics)}
+        return {**options, _SERVERS: self.servers or _OF_CONNECTION, _TOPICS: ",".join(self.topics)}
 
     @property
     def sink_options(self) -> dict[str, str]:
         """As Spark's sink takes them."""
-        return {**self.options, SERVERS: self.servers or OF_CONNECTION, "topic": self.topics[0]}
+        return {**self.options, _SERVERS: self.servers or _OF_CONNECTION, "topic": self.topics[0]}
 
     @property
     def bound(self) -> str:

@@ -78,7 +78,7 @@ class ClusterManager(Protocol):
     def find(self, key: str) -> str | None:
         """The active application of a start whose submitter died before it could note the application.
 
-        Without one, nothing of the start is left at the manager. None also where the manager cannot look for one.
+        Otherwise what is left of the start is removed. None also where the manager cannot look for one.
         """
 
     def state(self, application: str) -> ApplicationState:

@@ -33,14 +33,12 @@ class Ability:
 
 # `operations.is_alive`
 OPERATION_STATUS = Ability(
-    (4, 2), "it has no GetStatus", "what it answers to a release of no answer tells whether an operation is alive"
+    (4, 2), "it has no GetStatus", "its reply to the release of an unknown response tells whether an operation is alive"
 )
 # `AttemptExecution.release`
 RELEASED_STAY_KNOWN = Ability(
     (4, 1), "it runs a released operation again", "operations of subtasks are released with their session only"
 )
-# `observing.collect_metrics`
-ORDERED_METRICS = Ability((4, 1), "it sends what it counted in any order", "what is counted has names")
 # `classification.py`
 PYTHON_ERROR_CLASSES = Ability(
     (4, 2), "errors of its Python functions have no error class", "they are told by the class of Java's exception"
@@ -58,7 +56,6 @@ PROVED_PLANS = Ability((4, 2), "its operators were not all looked at", "steps wi
 ABILITIES = (
     OPERATION_STATUS,
     RELEASED_STAY_KNOWN,
-    ORDERED_METRICS,
     PYTHON_ERROR_CLASSES,
     PLAIN_NUMBERS,
     LOCAL_ROW_SETTINGS,

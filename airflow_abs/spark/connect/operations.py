@@ -73,9 +73,9 @@ async def is_alive(connection: Connection, operation: Operation) -> bool:
 
 
 async def _is_kept(connection: Connection, operation: Operation) -> bool:
-    """Whether the server has the operation, told by what it does with a release of an answer that nobody gave.
+    """Whether the server has the operation, told by its reply to the release of an unknown response.
 
-    It refuses that for an operation that it has, and otherwise says nothing; either way nothing changes.
+    It refuses that for an operation that it has, and otherwise accepts it; either way nothing changes.
     """
     request = _release_request(connection, operation)
     request.release_until.response_id = str(uuid.UUID(int=0))

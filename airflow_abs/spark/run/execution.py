@@ -100,7 +100,7 @@ class AttemptExecution:
     async def _send_py_files(self, session_id: str) -> None:
         """Once for each session: one of its subtasks sends them, the others wait for its note that they are there.
 
-        Two must not send at once: Spark answers who sends a file that is there before that file is on the path.
+        Two must not send at once: to the second one, Spark answers before the file is on the path.
         Who sends is settled by Fischer's algorithm (Lamport, A Fast Mutual Exclusion Algorithm, 1987, section 2).
         """
         plan, folder = self.work.spec.plan, self.work.spec.folder

@@ -185,12 +185,12 @@ def decode_values(frame: Any, who: str, source: Kafka) -> Any:
     Raises:
         JobGraphError: the server cannot read Avro.
     """
+    if not source.format:
+        return frame
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as sf
     from pyspark.sql.avro.functions import from_avro
 
-    if not source.format:
-        return frame
     strict, value = {"mode": "FAILFAST"}, sf.col("value")
     if source.format == "json":
         return frame.withColumn("value", sf.from_json(value.cast("string"), source.schema, strict))

@@ -9,7 +9,7 @@ names, and a location is set to where it is.
 Nothing locks others out between a look and a change. So what they could lose is looked at once more after the change,
 and a commit that finds changes of others in between says so. Of two runs that overwrite at once, at least one does:
 each marks itself 'placed' after its change and before it looks whether it is still there, and looks for the other's
-mark after it.
+mark after it. Rows that others insert while the table shows another run's folder for a moment are looked for in there.
 """
 
 from __future__ import annotations
