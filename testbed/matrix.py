@@ -1,7 +1,8 @@
 """`make test-matrix`: the package with every release that it is tried with, a cell at a time, and the table of it.
 
-A cell is one of the Makefile's targets for one release. What became of it is kept in build/matrix and stands for as
-long as the commit does, so a matrix that was stopped begins with the cell that it was at.
+A cell is one group of tests of one of the Makefile's targets, for one release: "spark-4.3.0/tests/spark/run". What
+became of it is kept in build/matrix and stands for as long as the commit does, so a matrix that was stopped begins with
+the cell that it was at. The table has a row for each release, which names the groups that did not run.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ import msgspec
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "build" / "matrix"
 PAGE = ROOT / "docs" / "reference" / "compatibility.md"
-TARGETS = {"spark": ("test-spark-versions", "SPARK_RELEASES"), "airflow": ("test-airflow-versions", "AIRFLOW_RELEASES")}
+TARGETS = {
+    "spark": ("test-spark-versions", "SPARK_RELEASES", "SERVER_TESTS"),
+    "airflow": ("test-airflow-versions", "AIRFLOW_RELEASES", "AIRFLOW_TESTS"),
+}
+"""The Makefile's target of a kind of release, its variable of releases and that of the tests."""
 
-_COLUMNS = ("release", "day", "commit", "passed", "failed", "skipped", "minutes")
+_COLUMNS = ("release", "day", "commit", "passed", "failed", "skipped", "minutes", "did not run")
 _TABLE = re.compile(r"(<!-- matrix -->\n\n)(?:\|.*\n)*")
 
 
@@ -43,6 +48,10 @@ class Outcome:
     @property
     def is_green(self) -> bool:
         return self.passed > 0 and self.failed == 0
+
+    @property
+    def release(self) -> str:
+        return _release(self.cell)
 
 
 RunCell = Callable[[str, Path], None]
@@ -66,7 +75,7 @@ def outcome_of(cell: str, commit: str, kept: Path, run: RunCell) -> Outcome:
     """What is kept if it is green and of this commit; else the cell is run.
 
     Args:
-        cell: such as "spark-4.3.0".
+        cell: such as "spark-4.3.0/tests/spark/run".
         commit: what is tried; empty if the tree differs from every commit, and nothing is known of that.
         kept: the folder of outcomes.
         run: how a cell is run.
@@ -74,7 +83,6 @@ def outcome_of(cell: str, commit: str, kept: Path, run: RunCell) -> Outcome:
     known = read_outcome(kept, cell)
     if known is not None and commit and known.commit == commit and known.is_green:
         return known
-    kept.mkdir(parents=True, exist_ok=True)
     tried = _tried(cell, commit, kept, run)
     (kept / f"{cell}.json").write_bytes(msgspec.json.encode(tried))
     return tried
@@ -82,6 +90,7 @@ def outcome_of(cell: str, commit: str, kept: Path, run: RunCell) -> Outcome:
 
 def _tried(cell: str, commit: str, kept: Path, run: RunCell) -> Outcome:
     report = kept / f"{cell}.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     started = time.monotonic()
     run(cell, report)
@@ -105,9 +114,18 @@ def read_outcome(kept: Path, cell: str) -> Outcome | None:
     return msgspec.json.decode(path.read_bytes(), type=Outcome) if path.exists() else None
 
 
-def written(page: str, outcomes: Iterable[Outcome]) -> str:
-    """The page with new rows for these cells; the others stay."""
-    new = {each.cell: _row(each) for each in outcomes}
+def written(page: str, cells: Sequence[str], outcomes: Iterable[Outcome]) -> str:
+    """The page with a new row for each release that has an outcome; the rows of others stay.
+
+    Args:
+        page: the page as it is.
+        cells: all there are.
+        outcomes: the last one of each cell that ran.
+    """
+    known = list(outcomes)
+    ran = {each.cell for each in known}
+    missing = [cell for cell in cells if cell not in ran]
+    new = {release: _row(release, known, missing) for release in {each.release for each in known}}
 
     def table(found: re.Match[str]) -> str:
         rows = {line.split("|")[1].strip(): line for line in found[0].splitlines()[4:]}
@@ -117,21 +135,39 @@ def written(page: str, outcomes: Iterable[Outcome]) -> str:
     return _TABLE.sub(table, page)
 
 
-def _row(outcome: Outcome) -> str:
-    commit = outcome.commit[:8] or "none: with changes"
-    counts = (outcome.passed, outcome.failed, outcome.skipped, outcome.minutes)
-    return _line([outcome.cell, outcome.day, commit, *map(str, counts)])
+def _row(release: str, outcomes: Iterable[Outcome], missing: Iterable[str]) -> str:
+    """The sum of what ran with a release. Its groups may have run at several commits, and on several days."""
+    own = [each for each in outcomes if each.release == release]
+    days = sorted({each.day for each in own})
+    commits = dict.fromkeys(each.commit[:8] or "none: with changes" for each in sorted(own, key=lambda each: each.day))
+    counts = [sum(getattr(each, name) for each in own) for name in ("passed", "failed", "skipped", "minutes")]
+    absent = [f"`{cell.partition('/')[2]}`" for cell in missing if _release(cell) == release]
+    return _line(
+        [
+            release,
+            " to ".join(dict.fromkeys([days[0], days[-1]])),
+            ", ".join(commits),
+            *map(str, counts),
+            ", ".join(absent),
+        ]
+    )
+
+
+def _release(cell: str) -> str:
+    return cell.partition("/")[0]
 
 
 def _line(values: Sequence[str]) -> str:
-    return f"| {' | '.join(values)} |"
+    return f"| {' | '.join(values)} |".replace("|  |", "| |")
 
 
 def _make(cell: str, report: Path) -> None:
-    kind, _, release = cell.partition("-")
-    target, releases = TARGETS[kind]
+    name, _, group = cell.partition("/")
+    kind, _, release = name.partition("-")
+    target, releases, tests = TARGETS[kind]
     arguments = f"{os.environ.get('TEST_ARGS', '')} --junitxml={report}"
-    subprocess.run(["make", target, f"{releases}={release}", f"TEST_ARGS={arguments}"], cwd=ROOT, check=False)
+    command = ["make", target, f"{releases}={release}", f"{tests}={group}", f"TEST_ARGS={arguments}"]
+    subprocess.run(command, cwd=ROOT, check=False)
 
 
 def _commit() -> str:
@@ -149,12 +185,14 @@ def main(cells: Sequence[str]) -> int:
         1 if one is red.
     """
     commit = _commit()
-    outcomes: list[Outcome] = []
+    all_green = True
     for cell in chosen(cells, os.environ.get("MATRIX", "")):
-        outcomes.append(outcome_of(cell, commit, KEPT, _make))
-        PAGE.write_text(written(PAGE.read_text(), outcomes))
-        print(_row(outcomes[-1]), flush=True)
-    return int(not all(each.is_green for each in outcomes))
+        outcome = outcome_of(cell, commit, KEPT, _make)
+        all_green = all_green and outcome.is_green
+        known = [each for each in (read_outcome(KEPT, other) for other in cells) if each is not None]
+        PAGE.write_text(written(PAGE.read_text(), cells, known))
+        print(outcome, flush=True)
+    return int(not all_green)
 
 
 if __name__ == "__main__":

@@ -59,25 +59,39 @@ def test_a_report_of_before_is_not_taken_for_that_of_a_cell_that_does_not_come_u
     assert read_outcome(tmp_path, "spark") == outcome
 
 
-def test_the_table_keeps_the_rows_of_other_cells() -> None:
+def test_the_table_keeps_the_rows_of_other_releases() -> None:
     page = "before\n\n<!-- matrix -->\n\n\nafter\n"
-    old = Outcome("spark-4.3.0", "2026-11-26", "0123456789", 12, 0, 1, 40)
-    once = written(page, [old])
-    assert "| spark-4.3.0 | 2026-11-26 | 01234567 | 12 | 0 | 1 | 40 |\n" in once
-    twice = written(once, [Outcome("airflow-3.1.8", "2026-11-27", "", 1, 1, 0, 3)])
+    old = Outcome("spark-4.3.0/tests/proof", "2026-11-26", "0123456789", 12, 0, 1, 40)
+    once = written(page, [old.cell], [old])
+    assert "| spark-4.3.0 | 2026-11-26 | 01234567 | 12 | 0 | 1 | 40 | |\n" in once
+    new = Outcome("airflow-3.1.8/tests/triggers", "2026-11-27", "", 1, 1, 0, 3)
+    twice = written(once, [old.cell, new.cell], [new])
     lines = twice.splitlines()
     assert lines[lines.index("<!-- matrix -->") + 2].startswith("| release | day |")
     assert lines[lines.index("<!-- matrix -->") + 4 :][:2] == [
-        "| airflow-3.1.8 | 2026-11-27 | none: with changes | 1 | 1 | 0 | 3 |",
-        "| spark-4.3.0 | 2026-11-26 | 01234567 | 12 | 0 | 1 | 40 |",
+        "| airflow-3.1.8 | 2026-11-27 | none: with changes | 1 | 1 | 0 | 3 | |",
+        "| spark-4.3.0 | 2026-11-26 | 01234567 | 12 | 0 | 1 | 40 | |",
     ]
     assert twice.startswith("before\n")
     assert twice.endswith("\nafter\n")
 
 
+def test_a_row_is_the_sum_of_what_ran_and_names_what_did_not() -> None:
+    ran = [
+        Outcome("spark-4.3.0/tests/proof", "2026-11-26", "0123456789", 12, 0, 1, 40),
+        Outcome("spark-4.3.0/tests/spark/run", "2026-11-27", "fedcba9876", 5, 1, 0, 2),
+    ]
+    cells = [*(each.cell for each in ran), "spark-4.3.0/tests/spark/access", "spark-4.2.1/tests/proof"]
+    (row,) = written("<!-- matrix -->\n\n", cells, ran).splitlines()[4:]
+    assert row == (
+        "| spark-4.3.0 | 2026-11-26 to 2026-11-27 | 01234567, fedcba98 | 17 | 1 | 1 | 42 | `tests/spark/access` |"
+    )
+
+
 def test_page_and_makefile_have_what_it_needs() -> None:
     assert PAGE.read_text().count("<!-- matrix -->\n\n") == 1
     makefile = PAGE.parents[2].joinpath("Makefile").read_text()
-    for target, releases in TARGETS.values():
+    for target, releases, tests in TARGETS.values():
         assert f"\n{target}: " in makefile
         assert f"\n{releases} ?= " in makefile
+        assert f"\n{tests} := " in makefile
