@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
 from airflow_abs.core.errors import InvalidValueError
+from airflow_abs.hooks.databricks import CONNECTION_TYPE as DATABRICKS
 from airflow_abs.hooks.remote_server import remote_endpoint
 from airflow_abs.settings import read_host_settings
 
@@ -137,7 +138,7 @@ def _allows_untried(connection: Connection) -> bool:
 
 
 def is_embedded(connection: Connection) -> bool:
-    return not connection.host or bool(connection.extra_dejson.get("embedded"))
+    return connection.conn_type != DATABRICKS and (not connection.host or bool(connection.extra_dejson.get("embedded")))
 
 
 def embedded_settings(connection: Connection) -> EmbeddedSettings:

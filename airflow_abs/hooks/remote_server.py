@@ -11,6 +11,8 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.settings import SECTION
+from airflow_abs.hooks.databricks import CONNECTION_TYPE as DATABRICKS
+from airflow_abs.hooks.databricks import workspace_endpoint
 from airflow_abs.settings import read_host_settings
 
 if TYPE_CHECKING:
@@ -29,14 +31,15 @@ _LONGEST_AGENT = 256
 
 
 def remote_endpoint(connection: Connection) -> ConnectEndpoint:
-    """The server of a connection with a host: the provider's URL, and our extras beside it.
+    """The server of a connection with a host, of the Spark or the Databricks provider, and our extras beside it.
 
     Raises:
         ValueError, InvalidValueError: a part of it is none; says which, and shows no secret.
     """
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
-    endpoint = ConnectEndpoint.from_url(_url(connection))
+    is_databricks = connection.conn_type == DATABRICKS
+    endpoint = workspace_endpoint(connection) if is_databricks else ConnectEndpoint.from_url(_url(connection))
     extra, conn_id = connection.extra_dejson, str(connection.conn_id)
     headers = _headers(conn_id, extra.get("headers") or {})
     own = {name: _header_name(conn_id, name, extra.get(name)) for name in ("token_header", "session_header")}
@@ -54,10 +57,10 @@ def remote_endpoint(connection: Connection) -> ConnectEndpoint:
     return replace(
         endpoint,
         headers=(*endpoint.headers, *headers),
-        token_source=source,
+        token_source=source or endpoint.token_source,
         user_agent=_user_agent(conn_id, extra.get("user_agent")) or endpoint.user_agent,
         token_header=own["token_header"],
-        session_header=own["session_header"],
+        session_header=own["session_header"] or endpoint.session_header,
     )
 
 

@@ -26,7 +26,7 @@ class AdaptiveSparkJob(TaskGroup):
 
     Args:
         group_id: id of the task group, and the job's name.
-        conn_id: Airflow connection of type ``spark_connect``; without a host it means an embedded server.
+        conn_id: Airflow connection of type ``spark_connect`` (without a host: an embedded server) or ``databricks``.
         spark: `Ephemeral(...)` starts a Spark Connect server for each run, as an application of a cluster, and ends it
             with the run; it uses only user and password of the connection `conn_id`.
         exchange: templated URI of shared storage for the data between regions.

@@ -25,7 +25,8 @@ AIRFLOWS_VARIABLES = ("AIRFLOW__", "AIRFLOW_CONN_", "AIRFLOW_VAR_", "_AIRFLOW_")
 LIFETIME = 900.0
 """Seconds that a token is good for unless it says so."""
 
-_ANSWER_SECONDS = 30.0
+ANSWER_SECONDS = 30.0
+"""How long a source may take."""
 # Of its time a tenth, at most two minutes: clocks differ, and a call that begins with a token has to arrive with it.
 _RENEW_FRACTION = 0.1
 _RENEW_SECONDS = 120.0
@@ -66,11 +67,11 @@ class TokenCommand:
                 capture_output=True,
                 text=True,
                 env=environment,
-                timeout=_ANSWER_SECONDS,
+                timeout=ANSWER_SECONDS,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            found = f"no end within {_ANSWER_SECONDS:g} s" if isinstance(error, subprocess.TimeoutExpired) else error
+            found = f"no end within {ANSWER_SECONDS:g} s" if isinstance(error, subprocess.TimeoutExpired) else error
             raise _unavailable(f"token_command {self.command[0]!r}", f"{found}") from None
         if done.returncode != 0:
             said = (done.stderr.strip().splitlines() or ["nothing"])[-1][:_LONGEST_QUOTE]

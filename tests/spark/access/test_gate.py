@@ -38,7 +38,7 @@ from airflow_abs.spark.errors import (
 )
 from airflow_abs.testing.examples import compare_example, generate_data
 from testbed.environments import server_release
-from tests.spark.access.gate import PROFILES, Gate, open_gate
+from tests.spark.access.gate import DATABRICKS_CLUSTER, DATABRICKS_SERVERLESS, PROFILES, Gate, open_gate
 from tests.spark.connect_plans import query, sleep
 
 pytestmark = pytest.mark.spark
@@ -81,6 +81,20 @@ def issue(gate: Gate, folder: Path, token: str, seconds: float = 600.0) -> None:
 def test_the_probe_sends_token_header_and_user_agent(managed: ConnectEndpoint, gate: Gate) -> None:
     assert probe_blocking(managed) == server_release()
     assert (gate.refused, gate.agents) == ([], {"acme-etl/7"})
+
+
+@pytest.mark.parametrize("gate", [DATABRICKS_CLUSTER, DATABRICKS_SERVERLESS], indirect=True)
+def test_a_connection_of_databricks_own_provider_gets_through(gate: Gate, tmp_path: Path) -> None:
+    issue(gate, tmp_path, "personal")
+    cluster = dict(gate.profile.headers).get("x-databricks-cluster-id")
+    extra = {"cluster_id": cluster} if cluster else {"serverless_compute_id": "auto"}
+    lake = Connection(
+        conn_id="lake", conn_type="databricks", host="127.0.0.1", port=gate.port, password="personal",
+        extra=json.dumps(extra),
+    )  # fmt: skip
+    with open_session(remote_endpoint(lake)) as session:
+        assert session.range(1000).selectExpr("sum(id)").collect()[0][0] == 499500
+    assert (gate.refused, gate.agents) == ([], {"airflow_abs"})
 
 
 @pytest.mark.sample

@@ -141,7 +141,7 @@ def test_a_source_that_gives_none_is_named_with_the_reason(source: TokenSource, 
 
 
 def test_a_program_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(tokens, "ANSWER_SECONDS", 0.2)
     with pytest.raises(TokenUnavailableError, match=r"no end within 0\.2 s"):
         current_token(TokenCommand(("sleep", "60")))
 
