@@ -14,6 +14,8 @@ from airflow_abs.operators.adaptive_spark import Edge
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 _TABLE = re.compile(r"(<!-- (job|vertex|edge) -->\n\n)(?:\|.*\n)*")
 _PLACES = {Where.SECTION: "section", Where.JOB: "job", Where.JOB_OPTIONS: "`JobOptions`"}
+_MOST = {Where.SECTION, Where.JOB_OPTIONS}
+"""Where most settings are set: the page says so once."""
 
 
 def written(page: str) -> str:
@@ -32,8 +34,12 @@ def _table(settings: Mapping[str, Setting], *, with_places: bool = False) -> str
     rows = [columns, ["---"] * len(columns)]
     for name, each in settings.items():
         row = [f"`{name}`", f"`{each.default}`" if each.default else "", _meaning(each)]
-        rows.append(row + ([", ".join(_PLACES[place] for place in each.where)] if with_places else []))
+        rows.append([*row, _places(each)] if with_places else row)
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _places(setting: Setting) -> str:
+    return "" if set(setting.where) == _MOST else ", ".join(_PLACES[place] for place in setting.where)
 
 
 def _meaning(setting: Setting) -> str:
