@@ -38,3 +38,20 @@ def test_a_locked_package_runs_on_the_oldest_python_with_what_else_is_locked(nam
             found = PINS.get(canonicalize_name(needed.name))
             assert found is not None, f"on Python {python} {name} needs {needed}: add it to requirements.lock"
             assert needed.specifier.contains(found, prereleases=True), f"{name} needs {needed}, locked is {found}"
+
+
+def closure(*names: str) -> set[str]:
+    """Those packages and all that they need on the oldest Python, without extras of theirs."""
+    found: set[str] = set()
+    ahead = [canonicalize_name(name) for name in names]
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += [canonicalize_name(needed.name) for needed in requirements_of(name, PYTHONS[0])]
+    return found
+
+
+def test_nothing_but_the_package_comes_to_an_airflow_with_its_spark_provider() -> None:
+    finished = closure("apache-airflow", "apache-airflow-providers-apache-spark")
+    assert closure("airflow-abs") - finished == {"airflow-abs"}
