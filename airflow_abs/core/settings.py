@@ -197,7 +197,7 @@ class JobOptions:
         "Flink's parallelism.default: the max_parallelism of a job that sets none. To fix one vertex, set "
         "parallelism on the vertex.",
         *_OPTION,
-        more="how-it-decides.md#who-has-a-say",
+        more="how-it-decides.md#precedence",
     )
     default_source_parallelism: int | None = setting(
         "",
@@ -321,7 +321,7 @@ class JobOptions:
         SECONDS_ABOVE_0,
         "Time limit in seconds for tables to report their size when a vertex is decided.",
         *_OPTION,
-        more="how-it-decides.md#how-much-a-source-holds",
+        more="how-it-decides.md#the-size-of-a-source",
     )
     spark_conf: Mapping[str, Any] = setting(
         "", SPARK_CONF, "Spark session settings for plan and all subtasks.", Where.JOB_OPTIONS, empty=dict
@@ -472,7 +472,7 @@ class VertexOptions:
         "The columns that the vertex promises to return, as DDL, such as region STRING, revenue DECIMAL(18,2). Plan "
         "compares names, types and NOT NULL with Spark's analysis of the transform.",
         Where.VERTEX_OPTIONS,
-        more="tables.md#contracts-and-gates",
+        more="tables.md#schemas-and-expectations",
     )
     spark_conf: Mapping[str, Any] = setting(
         "",
