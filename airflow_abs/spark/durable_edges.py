@@ -13,6 +13,7 @@ from airflow_abs.core.durability.demands import DaysDemands, find_demands
 from airflow_abs.core.durability.failures import FailurePriors, estimate_mean_times
 from airflow_abs.core.durability.prediction import (
     NO_HISTORY,
+    NO_ROW_BYTES,
     JobHistory,
     Prediction,
     predict_job,
@@ -67,6 +68,7 @@ def join_where_it_pays(
     slots: int | None,
     unrepeatable: Collection[str],
     history: JobHistory = NO_HISTORY,
+    row_bytes: Mapping[str, float] = NO_ROW_BYTES,
 ) -> DaysGraph:
     """Keep the edges inside Spark that it does not pay to write today; with `durability="always"` those of chains
     alone, and let small regions share a task.
@@ -79,6 +81,7 @@ def join_where_it_pays(
         slots: Spark tasks that run at once; None counts as one.
         unrepeatable: vertices that give other rows when they rerun, in addition to those that declare it.
         history: of the job's earlier runs.
+        row_bytes: see `predict_job`.
 
     Raises:
         SourceNotFoundError: a source matches nothing (with `always`, `decide` finds out).
@@ -105,7 +108,7 @@ def join_where_it_pays(
         chains = chain_row_by_row(graph, declared, _kept(programs), settings)
     if always and not options.share_tasks:
         return with_readers(_days_graph(chains.joined, chains.edges, {}))
-    predictions = predict_job(graph, sizes, history, slots=slots or 1)
+    predictions = predict_job(graph, sizes, history, slots=slots or 1, row_bytes=row_bytes)
     if always:
         chained = chains.joined.graph
         predicted = predict_job(chained, sizes, history, slots=slots or 1)

@@ -61,6 +61,7 @@ from airflow_abs.spark.proof import Findings, Proof, prove_vertices
 from airflow_abs.spark.pruning.joined_sources import find_joined_columns
 from airflow_abs.spark.pruning.partitions import prune_sources
 from airflow_abs.spark.relations import FILE_METADATA, UNLISTED_FOLDER
+from airflow_abs.spark.row_bytes import estimate_row_bytes
 from airflow_abs.spark.transforms.py_files import with_py_files
 from airflow_abs.spark.values import is_repeatable
 from airflow_abs.tables.source import Pin, partition_columns, splits_of
@@ -128,7 +129,14 @@ def plan_job(
 
     def plan_day(known: JobHistory) -> tuple[DaysGraph, list[_Templated]]:
         today = join_where_it_pays(
-            graph, programs, options, open_path, slots=slots, unrepeatable=unrepeatable, history=known
+            graph,
+            programs,
+            options,
+            open_path,
+            slots=slots,
+            unrepeatable=unrepeatable,
+            history=known,
+            row_bytes={name: estimate_row_bytes(vertex.schema) for name, vertex in compiled.items()},
         )
         return today, _cut_regions(session, today, compiled, unrepeatable, list_today, _keep_all(programs), known)
 

@@ -15,6 +15,8 @@ _RECENT = 15
 _MOST = 2**60
 """Bytes, rows or failures: an exbibyte. What says more is no history, and no prediction says more."""
 _MOST_SECONDS = 1e11
+ROWS_OVER_FILES = 4
+"""Rows in memory and in Spark's shuffle files are about this many times larger than Parquet (docs/evidence)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,43 @@ class RegionHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedHistory:
+    """What Spark counted of a vertex that stayed inside an operation.
+
+    Args:
+        rows: that its reader got.
+        bytes: that Spark shuffled of them, in its own format; None if it shuffled none.
+        partial_results: that the reader made of them before it shuffled; None if it does not group them.
+
+    Raises:
+        InvalidValueError: a number below 0 or beyond all that can be.
+    """
+
+    rows: int
+    bytes: int | None = None
+    partial_results: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "bytes", "partial_results"):
+            check_int(name, getattr(self, name) or 0, at_least=0, at_most=_MOST)
+
+    @property
+    def written_rows(self) -> int:
+        """That a file would have; partial aggregates take the place of rows where they can."""
+        return self.rows if self.partial_results is None else self.partial_results
+
+    def written_bytes(self, row_bytes: float) -> float:
+        """Of that file, if a row of it takes `row_bytes`; what Spark shuffled says more of it."""
+        return self.written_rows * row_bytes if self.bytes is None else self.bytes / ROWS_OVER_FILES
+
+
+@dataclass(frozen=True, slots=True)
 class RunHistory:
     """One earlier run; `began` in epoch seconds.
 
     `regions` are those that were decided, whole or not. `source_bytes` is what its sources held, by vertex. `date` is
     its logical date in ISO form, "" if unknown. `partial_shares` has partial aggregates per input row, by the
-    vertex that wrote them. `passed_rows` are those that Spark counted on edges inside an operation, by the vertex that
-    made them; they predict nothing, because how many bytes they would be as Parquet is not known.
+    vertex that wrote them. `passed` is what Spark counted on edges inside an operation, by the vertex that made it.
     """
 
     began: float
@@ -78,7 +110,7 @@ class RunHistory:
     date: str = ""
     source_bytes: Mapping[str, int] = field(default_factory=dict)
     partial_shares: Mapping[str, float] = field(default_factory=dict)
-    passed_rows: Mapping[str, int] = field(default_factory=dict)
+    passed: Mapping[str, PassedHistory] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_number("began", self.began, at_least=0, below=_MOST_SECONDS)
@@ -86,8 +118,6 @@ class RunHistory:
             check_int(f"source_bytes of {name!r}", size, at_least=0, at_most=_MOST)
         for name, share in self.partial_shares.items():
             check_number(f"partial_shares of {name!r}", share, at_least=0, below=_MOST)
-        for name, rows in self.passed_rows.items():
-            check_int(f"passed_rows of {name!r}", rows, at_least=0, at_most=_MOST)
 
 
 _RUNS_OF_SHARES = 30
@@ -128,6 +158,7 @@ class JobHistory:
 
 
 NO_HISTORY = JobHistory()
+NO_ROW_BYTES: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +185,7 @@ class Prediction:
 
     `output_bytes` are those of all `results`: one for each way in which rows are cut for readers, each with the same
     `output_rows`, known only from earlier runs. `is_untried`: it ran before, and only ever inside an operation with its
-    readers, so what it would write is not known.
+    readers, so what it would write is not known. `is_counted`: so it did, and Spark counted the rows.
     """
 
     seconds: float
@@ -164,6 +195,7 @@ class Prediction:
     output_rows: int | None = None
     results: int = 1
     is_untried: bool = False
+    is_counted: bool = False
 
     @property
     def result_bytes(self) -> int:
@@ -174,12 +206,13 @@ class Prediction:
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """What earlier runs say of a region: seconds over those of the defaults, bytes out over bytes in, rows over bytes
-    out."""
+    out. `counted` takes the place of what it would write: rows and bytes of today."""
 
     seconds_over_default: float
     output_ratio: float
     rows_per_byte: float | None = None
     is_untried: bool = False
+    counted: tuple[float, float] | None = None
 
 
 def predict_job(
@@ -188,6 +221,7 @@ def predict_job(
     history: JobHistory = NO_HISTORY,
     defaults: PredictionDefaults = DEFAULTS,
     slots: int = 1,
+    row_bytes: Mapping[str, float] = NO_ROW_BYTES,
 ) -> Mapping[str, Prediction]:
     """Predict every declared region, producers first; what one writes is what its readers read.
 
@@ -196,7 +230,7 @@ def predict_job(
     bytes that it wrote over those that it read, and its rows over the bytes that it wrote. A median, because one
     strange day must not count; over the defaults, because a small day has its fixed seconds. Regions that only ran as
     one operation share the seconds of that, as the defaults would have them do, and the last of them writes what it
-    wrote.
+    wrote; the others would write the rows that Spark counted in it, for each byte that the operation read.
 
     Args:
         graph: as declared: no edge is kept inside Spark yet.
@@ -204,11 +238,12 @@ def predict_job(
         history: earlier runs; what is not known from them, the defaults say.
         defaults: for everything else.
         slots: Spark tasks that run at once.
+        row_bytes: of Parquet that a row takes, by vertex, for rows that were counted and not measured; 0 by default.
 
     Returns:
         By name of the region.
     """
-    day = _Day(graph, source_bytes, history, defaults, slots)
+    day = _Day(graph, source_bytes, history, defaults, slots, row_bytes)
     alone = day.seen_alone()
     return day.predict(day.seen_together(alone, day.predict(alone)) | alone)
 
@@ -222,6 +257,7 @@ class _Day:
     history: JobHistory
     defaults: PredictionDefaults
     slots: int
+    row_bytes: Mapping[str, float]
 
     def predict(self, seen: Mapping[str, _Seen]) -> dict[str, Prediction]:
         found: dict[str, Prediction] = {}
@@ -232,8 +268,17 @@ class _Day:
             seconds = self._default_seconds(size) * known.seconds_over_default
             written = min(size * known.output_ratio, _MOST)
             rows = None if known.rows_per_byte is None else round(min(written * known.rows_per_byte, _MOST))
+            if known.counted is not None:
+                rows, written = round(min(known.counted[0], _MOST)), min(known.counted[1] * results, _MOST)
             found[region.name] = Prediction(
-                seconds, size, round(written), region.name in seen, rows, results, known.is_untried
+                seconds=seconds,
+                input_bytes=size,
+                output_bytes=round(written),
+                from_history=region.name in seen,
+                output_rows=rows,
+                results=results,
+                is_untried=known.is_untried,
+                is_counted=known.counted is not None,
             )
         return found
 
@@ -259,13 +304,35 @@ class _Day:
             took = medians.seconds_over_default * self._default_seconds(read)
             others = sum(first[name].seconds for name in group if name in alone)
             share = max(took - others, took / len(group)) / sum(first[name].seconds for name in apart)
-            found |= {
-                name: _Seen(share, self.defaults.output_ratio * first[name].results, is_untried=True) for name in apart
-            }
+            for name in apart:
+                counted = self._count_today(group, name, read)
+                ratio = self.defaults.output_ratio * first[name].results
+                found[name] = _Seen(share, ratio, is_untried=counted is None, counted=counted)
             if (last := group[-1]) in apart and first[last].input_bytes:
                 written = medians.output_ratio * read / first[last].input_bytes
                 found[last] = _Seen(share, written, medians.rows_per_byte)
         return found
+
+    def _count_today(self, group: tuple[str, ...], name: str, read: int) -> tuple[float, float] | None:
+        """Rows and bytes of one result of a region that only ran inside this operation, which reads so much today;
+        None if Spark has not counted them."""
+        region = next(region for region in self.graph.regions if region.name == name)
+        edges = [edge for vertex in region.vertices for edge in self.graph.outputs_of(vertex)]
+        vertices = {edge.producer for edge in edges if self.graph.crosses_regions(edge)}
+        alike = self.history.runs_of(group)
+        days = [
+            ([run.passed[vertex] for vertex in sorted(vertices)], each.bytes_in)
+            for run in self.history.runs
+            for each in run.regions
+            if each in alike and vertices and vertices <= run.passed.keys()
+        ][-_RECENT:]
+        if not days:
+            return None
+        width = sum(self.row_bytes.get(vertex, 0.0) for vertex in vertices) / len(vertices)
+        return (
+            read * median(sum(each.written_rows for each in passed) / size for passed, size in days),
+            read * median(sum(each.written_bytes(width) for each in passed) / size for passed, size in days),
+        )
 
     def _groups(self) -> list[tuple[str, ...]]:
         """Regions that ran as one operation, those of the last run first."""

@@ -27,23 +27,25 @@ As many are taken, from the first on, as make the sum of savings less costs larg
 together are within the budget. Neither M, nor a factor of all costs or of all seconds, nor the budget changes the
 order. So the answer is monotone: what is written at one of them is written at every shorter M, every lower cost, every
 longer work and every larger budget.
+
+Of a region that always ran inside an operation it may be unknown what it would write, and what it may be at most would
+keep it inside forever. So it is tried, one cut a day: the first one in that order, if all of them were small. Which one
+that is depends on nothing that leaves the order as it is, so the answer stays monotone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import inf
 
-from airflow_abs.core.durability.prediction import Prediction
+from airflow_abs.core.durability.prediction import ROWS_OVER_FILES, Prediction
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.wording import format_bytes
 
-_ROWS_OVER_FILES = 4
-"""Rows in memory and in Spark's shuffle files are about this many times larger than Parquet (docs/evidence)."""
 _UNTRIED_SHARE = 0.1
-"""What was never written counts as so much of what it may be, so that it is tried once, and known from then on."""
+"""What is tried counts as so much of what it may be, once: it is known from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def decide_durability(
         predictions: by name of the region, of every region.
         conditions: see there.
     """
-    operations = _Operations(graph, predictions, conditions)
+    operations = _Operations(graph, predictions, conditions, _find_tried(graph, predictions, conditions))
     cuts = list(operations.cut_too_large())
     paying, insured = _choose(list(operations.cut_all()), conditions, operations.budget_seconds)
     operations.restore([*cuts, *paying], insured)
@@ -144,6 +146,16 @@ class _Cut:
         return self.saved / self.cost_seconds if self.cost_seconds else inf
 
 
+def _find_tried(graph: JobGraph, predictions: Mapping[str, Prediction], conditions: Conditions) -> Collection[str]:
+    """The untried regions of the first cut that has any."""
+    untried = {name for name, predicted in predictions.items() if predicted.is_untried}
+    if not untried:
+        return ()
+    operations = _Operations(graph, predictions, conditions, untried)
+    cuts = chain(operations.cut_too_large(), operations.cut_all())
+    return next((found for cut in cuts if (found := untried & cut.parts.keys() - {cut.into})), ())
+
+
 def _choose(
     cuts: Sequence[_Cut], conditions: Conditions, budget_seconds: float
 ) -> tuple[Sequence[_Cut], Sequence[_Cut]]:
@@ -155,10 +167,17 @@ def _choose(
 
 
 class _Operations:
-    """What runs as one. Each operation goes by the name of its last region."""
+    """What runs as one. Each operation goes by the name of its last region; those of `tried` count as small."""
 
-    def __init__(self, graph: JobGraph, predictions: Mapping[str, Prediction], conditions: Conditions) -> None:
+    def __init__(
+        self,
+        graph: JobGraph,
+        predictions: Mapping[str, Prediction],
+        conditions: Conditions,
+        tried: Collection[str],
+    ) -> None:
         self.conditions = conditions
+        self.tried = tried
         self.predictions = predictions
         self.names = [region.name for region in graph.regions]
         region_of = {vertex: region.name for region in graph.regions for vertex in region.vertices}
@@ -251,14 +270,14 @@ class _Operations:
 
     def _held(self, operation: str) -> int:
         inner = self.regions[operation][:-1]
-        return sum(self.predictions[name].output_bytes for name in inner) * _ROWS_OVER_FILES
+        return sum(self.predictions[name].output_bytes for name in inner) * ROWS_OVER_FILES
 
     def _cost_seconds(self, name: str) -> float:
         return self.conditions.costs.seconds(self._bytes_written(name), self.conditions.slots, self._rows_written(name))
 
     def _bytes_written(self, name: str) -> int:
-        predicted = self.predictions[name]
-        return round(predicted.output_bytes * _UNTRIED_SHARE) if predicted.is_untried else predicted.output_bytes
+        share = _UNTRIED_SHARE if name in self.tried else 1
+        return round(self.predictions[name].output_bytes * share)
 
     def _rows_written(self, name: str) -> int:
         return (self.predictions[name].output_rows or 0) * self.predictions[name].results
@@ -315,8 +334,15 @@ class _Operations:
     def _written(self, name: str) -> str:
         size, rows = self._bytes_written(name), self._rows_written(name)
         of_rows = f" in {rows:,} rows" if self.conditions.costs.is_by_rows(size, rows) else ""
-        guessed = " (a guess: it was never written)" if self.predictions[name].is_untried else ""
-        return f"{format_bytes(size)}{of_rows}{guessed}"
+        return f"{format_bytes(size)}{of_rows}{self._how_known(name)}"
+
+    def _how_known(self, name: str) -> str:
+        predicted = self.predictions[name]
+        if predicted.is_counted:
+            return " (by the rows that Spark counted: it was never written)"
+        if not predicted.is_untried:
+            return ""
+        return " (a guess: it was never written)" if name in self.tried else " (at most: it was never written)"
 
 
 def _format_seconds(seconds: float) -> str:

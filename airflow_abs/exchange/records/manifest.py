@@ -106,14 +106,18 @@ class InnerResult:
 class PassedRows:
     """Rows of a vertex that went to its reader inside one Spark operation, as Spark counted them behind the reader's
     filters. `how` they went: shuffled, broadcast or passed on. `bytes` are those that Spark shuffled, rounded, and no
-    Parquet bytes; None if it shuffled none."""
+    Parquet bytes; None if it shuffled none. `partial_results` are what the reader made of them before it shuffled; None
+    if it does not group them."""
 
     rows: Count
     bytes: Count | None
     how: str
+    partial_results: Count | None = None
 
     def __str__(self) -> str:
         size = "" if self.bytes is None else f", about {format_bytes(self.bytes)} in Spark's own format"
+        if self.partial_results is not None:
+            size += f", grouped into {format_count(self.partial_results, 'partial result')}"
         return f"{format_count(self.rows, 'row')} {self.how}{size}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from airflow_abs.core.durability.prediction import RegionHistory, RunHistory
+from airflow_abs.core.durability.prediction import PassedHistory, RegionHistory, RunHistory
 from airflow_abs.exchange.records.tries import TryRecord, read_try
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
 from airflow_abs.exchange.sources.planned_source import vertex_of
@@ -33,8 +33,8 @@ def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bo
             if edge.kind == "source" and edge.name not in _guessed(region)
         },
         partial_shares=_partial_shares(decided),
-        passed_rows={
-            edge.producer: passed.rows
+        passed={
+            edge.producer: PassedHistory(passed.rows, passed.bytes, passed.partial_results)
             for region in decided
             for edge in region.inside
             if (passed := region.passed_inside(edge)) is not None

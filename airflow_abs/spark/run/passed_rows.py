@@ -34,6 +34,7 @@ _SAME = {
 }
 """Spark chooses between these while it runs."""
 _ROWS = {"Exchange": "shuffle records written"}
+_ROWS_OUT = "number of output rows"
 _MOVED = {"Exchange": "shuffled", "BroadcastExchange": "broadcast"}
 _BYTES = "shuffle bytes written"
 """Of a broadcast Spark knows only the pages of memory that its table takes: 64 MiB for a few rows."""
@@ -61,11 +62,13 @@ class _Node:
 
 @dataclass(slots=True)
 class _Landmark:
-    """What makes rows; `kind` with what it reads, `leaving` are the passing nodes above it, the nearest first."""
+    """What makes rows; `leaving` are the passing nodes above it, the nearest first, and `reader` is the landmark above
+    those."""
 
     kind: str
     node: _Node
     leaving: list[_Node]
+    reader: _Landmark | None = None
 
 
 def find_passed(explained: str, inlined: Mapping[str, str], execution: Mapping[str, Any]) -> dict[str, PassedRows]:
@@ -92,7 +95,12 @@ def find_passed(explained: str, inlined: Mapping[str, str], execution: Mapping[s
         raise UnmatchedPlanError("Spark changed its plan while it ran")
     if [reads for _, reads in expected] != [reads for _, reads in _landmarks_of(final.root, inlined, {})]:
         raise UnmatchedPlanError("Spark changed its plan while it ran")
-    counted = {vertex: _count(ran[found[0]]) for vertex, found in places.items() if len(found) == 1}
+    last = {found[0]: vertex for vertex, found in reversed(places.items())}  # of each landmark the outermost vertex
+    counted = {
+        vertex: _count(ran[found[0]], is_last=last[found[0]] == vertex)
+        for vertex, found in places.items()
+        if len(found) == 1
+    }
     return {vertex: passed for vertex, passed in counted.items() if passed is not None}
 
 
@@ -162,29 +170,36 @@ def _read_graph(execution: Mapping[str, Any]) -> _Node:
 
 def _landmarks_that_ran(root: _Node) -> list[_Landmark]:
     found: list[_Landmark] = []
-    waiting: list[tuple[_Node, list[_Node]]] = [(root, [])]
+    waiting: list[tuple[_Node, list[_Node], _Landmark | None]] = [(root, [], None)]
     while waiting:
-        node, above = waiting.pop()
+        node, above, reader = waiting.pop()
         if _passes(node.name, len(node.children)):
-            waiting.append((node.children[0], [node, *above]))
+            waiting.append((node.children[0], [node, *above], reader))
             continue
-        found.append(_Landmark(_kind(node.name), node, above))
-        waiting += [(child, []) for child in reversed(node.children)]
+        found.append(_Landmark(_kind(node.name), node, above, reader))
+        waiting += [(child, [], found[-1]) for child in reversed(node.children)]
     return found
 
 
-def _count(landmark: _Landmark) -> PassedRows | None:
-    """The last count on the way up is of the rows that the next step gets."""
+def _count(landmark: _Landmark, *, is_last: bool) -> PassedRows | None:
+    """The last count on the way up is of the rows that the next step gets.
+
+    If that step groups them where they are, its own count is of what a written edge could carry instead.
+    """
     rows: int | None = None
     size: int | None = None
     how = "passed on"
     for node in [landmark.node, *landmark.leaving]:
         kind = _kind(node.name)
-        told = node.metrics.get(_ROWS.get(kind, "number of output rows"))
+        told = node.metrics.get(_ROWS.get(kind, _ROWS_OUT))
         rows = _read_count(told) if told is not None else rows
         how = _MOVED.get(kind, how)
         size = _read_size(node.metrics[_BYTES]) if _BYTES in node.metrics else size
-    return None if rows is None else PassedRows(rows, size, how)
+    if rows is None:
+        return None
+    groups = landmark.reader if is_last and how == "passed on" else None
+    told = groups.node.metrics.get(_ROWS_OUT) if groups is not None and groups.kind == "aggregate" else None
+    return PassedRows(rows, size, how, None if told is None else _read_count(told))
 
 
 def _read_count(text: str) -> int | None:

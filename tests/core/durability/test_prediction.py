@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from airflow_abs.core.durability.prediction import (
     JobHistory,
+    PassedHistory,
     Prediction,
     PredictionDefaults,
     RegionHistory,
@@ -76,6 +77,50 @@ def test_regions_that_only_ran_as_one_operation_share_its_seconds() -> None:
     assert [each.output_bytes for each in found.values()] == [100 * MIB, 50 * MIB, 30 * MIB]
     assert [each.output_rows for each in found.values()] == [None, None, 30 * MIB // 8]
     assert all(each.from_history for each in found.values())
+
+
+def test_rows_that_spark_counted_inside_an_operation_say_what_an_edge_would_carry() -> None:
+    # the operation read 100 MiB on each day, and today it reads 200 + 100: of everything three times as much
+    group = ("orders", "customers", "joined")
+    days = (
+        {"orders": PassedHistory(1_000_000, bytes=80 * MIB), "customers": PassedHistory(10_000)},
+        {"orders": PassedHistory(2_000_000, bytes=40 * MIB), "customers": PassedHistory(30_000)},
+        {},  # nothing was counted
+    )
+    history = JobHistory(
+        tuple(
+            RunHistory(number, (seen(100 * MIB, MIB, 18.0, *group),), passed=passed)
+            for number, passed in enumerate(days)
+        )
+    )
+    sources = {"orders": 200 * MIB, "customers": 100 * MIB}
+    found = predict_job(joined(), sources, history, DEFAULTS, slots=2, row_bytes={"orders": 1000, "customers": 50})
+    # 60 MiB that Spark shuffled in the median are 15 MiB as Parquet; 20,000 rows that it did not shuffle have 50 bytes
+    assert [found[name].output_bytes for name in group[:2]] == [45 * MIB, 3_000_000]
+    assert [found[name].output_rows for name in group[:2]] == [4_500_000, 60_000]
+    assert [found[name].is_counted for name in group] == [True, True, False]
+    assert found["joined"].input_bytes == 45 * MIB + 3_000_000
+    assert not any(each.is_untried for each in found.values())
+
+
+def test_rows_that_the_reader_groups_are_written_as_partial_results() -> None:
+    group = ("orders", "customers", "joined")
+    passed = {"orders": PassedHistory(1_000_000, partial_results=200), "customers": PassedHistory(10_000)}
+    history = JobHistory((RunHistory(0.0, (seen(100 * MIB, MIB, 18.0, *group),), passed=passed),))
+    today = {"orders": 50 * MIB, "customers": 50 * MIB}
+    found = predict_job(joined(), today, history, DEFAULTS, row_bytes={"orders": 10.0})
+    assert (found["orders"].output_rows, found["orders"].output_bytes) == (200, 2000)
+    twice = RunHistory(1.0, (seen(100 * MIB, 40 * MIB, 12.0, "orders"),))  # a day on which it was written counts more
+    known = predict_job(joined(), today, JobHistory((*history.runs, twice)), DEFAULTS)["orders"]
+    assert (known.output_bytes, known.is_counted) == (20 * MIB, False)
+
+
+def test_rows_of_an_edge_that_is_cut_in_two_ways_are_in_both_results() -> None:
+    group = ("orders", "by_0", "by_1")
+    passed = {"orders": PassedHistory(1000, bytes=400_000)}
+    history = JobHistory((RunHistory(0.0, (seen(MIB, MIB, 12.0, *group),), passed=passed),))
+    found = predict_job(read_twice("customer", "region"), {"orders": MIB}, history, DEFAULTS)["orders"]
+    assert (found.output_rows, found.output_bytes, found.results) == (1000, 200_000, 2)
 
 
 def test_a_region_that_also_ran_alone_keeps_what_is_known_of_it() -> None:
@@ -166,7 +211,10 @@ def test_any_history_gives_a_prediction_of_every_region_above_zero(data: st.Data
     names = st.lists(st.sampled_from(["orders", "customers", "joined", "gone"]), min_size=1, unique=True).map(tuple)
     size, seconds = st.integers(0, 10**15), st.just(0.0) | st.floats(1e-6, 1e7)  # what clocks tell
     region = st.builds(RegionHistory, names, size, size, size, seconds, is_whole=st.booleans())
-    runs = data.draw(st.lists(st.builds(RunHistory, seconds, st.lists(region, max_size=3).map(tuple)), max_size=4))
+    counted = st.builds(PassedHistory, size, st.none() | size, st.none() | size)
+    passed = st.dictionaries(st.sampled_from(["orders", "customers", "joined"]), counted)
+    run = st.builds(RunHistory, seconds, st.lists(region, max_size=3).map(tuple), passed=passed)
+    runs = data.draw(st.lists(run, max_size=4))
     sources = {"orders": data.draw(size), "customers": data.draw(size)}
     found = predict_job(joined(), sources, JobHistory(tuple(runs)), slots=data.draw(st.integers(1, 64)))
     assert list(found) == ["orders", "customers", "joined"]
@@ -183,6 +231,12 @@ def test_a_history_of_negative_numbers_is_refused(name: str) -> None:
 def test_a_history_of_no_region_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="regions: expected the declared regions that ran, found none"):
         seen(1, 1, 1.0)
+
+
+@pytest.mark.parametrize("name", ["rows", "bytes", "partial_results"])
+def test_counts_below_zero_are_refused(name: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"{name}: expected a"):
+        replace(PassedHistory(1, 1, 1), **{name: -1})
 
 
 @given(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from airflow_abs.core.durability.prediction import PassedHistory
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import Manifest, PassedRows
@@ -154,14 +155,20 @@ def test_rows_of_a_shuffled_join_are_counted_where_spark_moves_them(
         "rows": expected(lake)["orders"],
         "bytes": moved,
         "how": "shuffled",
+        "partial_results": None,
     }
+    groups = manifest.passed["enriched"].partial_results
+    assert groups is not None
+    assert 5 <= groups <= 1000  # five regions, by Spark task
     view = read_run(job.folder)
     told = [view.regions[-1].describe_edge(edge) for edge in view.regions[-1].inside]
     assert re.search(
         r"^orders -> enriched.orders: kept inside Spark.*; [\d,]+ rows shuffled, about [\d.]+ MiB in", told[0]
     )
     history = past_run(view, "", 0.0, lambda error: False)
-    assert history.passed_rows == expected(lake)
+    assert {name: each.rows for name, each in history.passed.items()} == expected(lake)
+    assert history.passed["orders"] == PassedHistory(expected(lake)["orders"], moved)
+    assert history.passed["enriched"].written_rows == groups
 
 
 @pytest.mark.spark
@@ -306,7 +313,7 @@ def test_the_last_count_before_the_next_step_is_that_of_the_edge() -> None:
     assert find_passed(MARKED, INLINED, execution(RAN)) == {
         "orders": PassedRows(1000, round(17.5 * 2**20), "shuffled"),
         "customers": PassedRows(70, None, "broadcast"),
-        "enriched": PassedRows(900, None, "passed on"),
+        "enriched": PassedRows(900, None, "passed on", partial_results=10),
     }
 
 
@@ -333,3 +340,4 @@ def test_where_the_plans_differ_nothing_is_told(marked: str, ran: str, why: str)
 def test_rows_that_pass_say_how_and_how_much() -> None:
     assert str(PassedRows(1, None, "passed on")) == "1 row passed on"
     assert str(PassedRows(2000, 3 * 2**20, "shuffled")) == "2,000 rows shuffled, about 3.0 MiB in Spark's own format"
+    assert str(PassedRows(90, None, "passed on", 1)) == "90 rows passed on, grouped into 1 partial result"
