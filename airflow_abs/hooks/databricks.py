@@ -77,8 +77,7 @@ def _with_token(endpoint: ConnectEndpoint, connection: Connection) -> ConnectEnd
     if any(extra.get(name) is not None for name in _TOKEN_SOURCES):
         return endpoint
     if extra.get("service_principal_oauth") and login and password:
-        scheme = "http" if endpoint.is_loopback else "https"
-        url = f"{scheme}://{endpoint.address}/oidc/v1/token"
+        url = f"https://{endpoint.host}/oidc/v1/token"
         return replace(endpoint, token_source=ClientCredentials(url, login, password, "all-apis"))
     token = extra.get("token") or (password if login in {None, "", "token"} else None)
     if not token:

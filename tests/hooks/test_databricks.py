@@ -56,7 +56,7 @@ def test_serverless_compute_wants_the_session_of_each_call() -> None:
 def test_a_service_principal_gets_its_tokens_from_the_workspace() -> None:
     found = remote_endpoint(connection("app-id", service_principal_oauth=True, **ON_CLUSTER))
     assert found.token is None
-    assert found.token_source == ClientCredentials(f"https://{HOST}:443/oidc/v1/token", "app-id", "s3cret", "all-apis")
+    assert found.token_source == ClientCredentials(f"https://{HOST}/oidc/v1/token", "app-id", "s3cret", "all-apis")
     assert "s3cret" not in f"{found!r}"
 
 
