@@ -48,7 +48,7 @@ test-kafka: $(READY) java ## streams from a real Kafka broker: killed servers, o
 
 test-s3: $(READY) java ## the daily job on a real store that speaks S3: a retry, a killed server, a wrong key, a store that is away for a minute
 	@$(BIN)/python -m testbed.places s3
-	$(BIN)/pytest -s tests/places/test_s3.py tests/places/test_s3_requests.py $(TEST_ARGS)
+	$(BIN)/pytest -s tests/places/test_s3.py tests/places/test_s3_requests.py tests/places/test_s3_credentials.py $(TEST_ARGS)
 
 test-yarn: $(READY) java ## the daily job with a Spark server per run on YARN: its token in nothing that others see, a killed master, a killed submitter
 	@$(BIN)/python -m testbed.places yarn

@@ -17,20 +17,21 @@ from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import ResultFile
 from airflow_abs.exchange.storage.client_errors import raise_if_throttled, reason_of, storage_errors
-from airflow_abs.exchange.storage.listings import Listed, key_of, list_below, list_folder
+from airflow_abs.exchange.storage.listings import Listed, find_file, key_of, list_below, list_folder
 from airflow_abs.exchange.storage.locations import Location, locate
 
 GONE = "is gone"
 _THREADS = 16
+_FEW_FILES = 4  # are asked for one by one, without a listing
 _FEW_FOLDERS = 4  # of one region; more are listed with everything in the region, which is up to 1,000 files a request
 
 
 def find_lost_files(folder: JobFolder, files: Sequence[ResultFile], *, footers: bool = True) -> dict[str, str]:
     """What is wrong, by the file's path as its manifest names it; empty if nothing is lost.
 
-    One `stat` per local file; elsewhere a listing of each folder, or of a whole region if there are many. With
-    `footers` also one small read per file that has a footer checksum, unless the store says that its content is what it
-    was.
+    One `stat` per local file, elsewhere one request per file if they are few; else a listing of each folder, or of a
+    whole region if there are many. With `footers` also one small read per file that has a footer checksum, unless the
+    store says that its content is what it was.
 
     Raises:
         ExchangeUnreachableError: the storage does not answer.
@@ -72,6 +73,10 @@ def _find(folder: JobFolder, files: Sequence[ResultFile]) -> dict[str, Listed]:
     paths = {file.path: locate(folder.file_path(file.path)) for file in files}
     if next(iter(paths.values())).is_local:
         return {name: Listed(size) for name, path in paths.items() if (size := _stat(path)) is not None}
+    if len(paths) <= _FEW_FILES:
+        with ThreadPoolExecutor(len(paths), thread_name_prefix="find-inputs") as pool:
+            infos = zip(paths, pool.map(find_file, paths.values()), strict=True)
+            return {name: found for name, found in infos if found is not None}
     regions: dict[str, dict[str, Location]] = {}
     for name, path in paths.items():
         regions.setdefault(name.partition("/")[0], {})[path.parent.path] = path.parent

@@ -96,7 +96,7 @@ def look(run: RecordedRun, index: int) -> tuple[list[int], list[str]]:
 @pytest.mark.parametrize(
     ("producers", "consumers", "expected"),
     [
-        (4, 8, {"GET": 2 + 4, "LIST": 4 + 4}),  # plan and slice, of each producer its manifest and twice its folder
+        (4, 8, {"GET": 2 + 4, "HEAD": 4 + 4}),  # plan and slice, of each producer its manifest and twice its file
         (8, 8, {"GET": 3, "LIST": 2 + 1}),  # plan, slice and inputs.json; the region twice before it reads, and after
         (64, 8, {"GET": 3, "LIST": 2 + 1}),
         (64, 64, {"GET": 3, "LIST": 2 + 1}),
