@@ -30,7 +30,7 @@ TARGETS = {
 """The Makefile's target of a kind of release, its variable of releases and that of the tests."""
 
 _COLUMNS = ("release", "day", "commit", "passed", "failed", "skipped", "minutes", "did not run")
-_TABLE = re.compile(r"(<!-- matrix -->\n\n)(?:\|.*\n)*")
+_TABLE = re.compile(r"(<!-- matrix -->\n\n)(?:\|.*\n)*\n*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,9 @@ def written(page: str, cells: Sequence[str], outcomes: Iterable[Outcome]) -> str
     new = {release: _row(release, known, missing) for release in {each.release for each in known}}
 
     def table(found: re.Match[str]) -> str:
-        rows = {line.split("|")[1].strip(): line for line in found[0].splitlines()[4:]}
+        rows = {line.split("|")[1].strip(): line for line in found[0].splitlines()[4:] if line}
         lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(row for _, row in sorted((rows | new).items()))]
-        return found[1] + "".join(f"{line}\n" for line in lines)
+        return found[1] + "".join(f"{line}\n" for line in lines) + "\n"
 
     return _TABLE.sub(table, page)
 

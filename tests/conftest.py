@@ -140,6 +140,12 @@ def s3_root(s3: S3Server) -> UPath:
 
 
 @pytest.fixture(scope="session")
+def airflows_logging() -> None:
+    """Airflow replaces all log handlers when it is first imported, caplog's too: not in the middle of a test."""
+    import airflow  # noqa: F401
+
+
+@pytest.fixture(scope="session")
 def airflow_environment() -> AirflowEnvironment:
     return AirflowEnvironment(dict(os.environ), str(Path(__file__).parent.parent / "dags"))
 

@@ -21,7 +21,7 @@ from tests.job_runner import JobRun
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("airflows_logging")]
 
 CHANCE = random.Random(7)  # noqa: S311
 

@@ -20,6 +20,5 @@ def session(connect_server: ConnectEndpoint) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def airflows_logging() -> None:
-    """Airflow replaces all log handlers when it is first imported, caplog's too: not in the middle of a test."""
-    import airflow  # noqa: F401
+def imported_airflow(airflows_logging: None) -> None:
+    """Most tests here read what is logged."""
