@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from airflow_abs.core.durability.prediction import PassedHistory
+from airflow_abs.core.durability.prediction import JobHistory, PassedHistory
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.exchange.records.manifest import Manifest, PassedRows
@@ -86,10 +86,12 @@ def explained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_by_vertex, "_EXPLAIN_AFTER_SECONDS", 0.0)
 
 
-def run_inside(endpoint: ConnectEndpoint, lake: Path, root: Path, **conf: str) -> tuple[JobRun, Manifest]:
-    """The chain as one operation, with someone who listens to its progress."""
+NO_BROADCAST = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1"}
+
+
+def plan_chain(endpoint: ConnectEndpoint, lake: Path, root: Path, conf: dict[str, str], **job: Any) -> JobRun:
     options: dict[str, Any] = {"spark_conf": conf}
-    job = plan_run(
+    return plan_run(
         endpoint,
         root / "exchange",
         [
@@ -109,10 +111,13 @@ def run_inside(endpoint: ConnectEndpoint, lake: Path, root: Path, **conf: str) -
             program_of("enriched", enrich, **options),
             program_of("by_region", by_region, sink=Files(str(root / "out")), **options),
         ],
-        durability="auto",
-        durability_budget=0.0,
-        slots=2,
+        **{"durability": "auto", "durability_budget": 0.0, "slots": 2, **job},
     )
+
+
+def run_inside(endpoint: ConnectEndpoint, lake: Path, root: Path, **conf: str) -> tuple[JobRun, Manifest]:
+    """The chain as one operation, with someone who listens to its progress."""
+    job = plan_chain(endpoint, lake, root, conf)
     (region,) = job.plan.regions
     decision = job.decide(region.name)
     attempt = SubtaskAttempt(region.name, 0, 1, decision.digest)
@@ -138,8 +143,7 @@ def expected(lake: Path) -> dict[str, int]:
 def test_rows_of_a_shuffled_join_are_counted_where_spark_moves_them(
     server_with_ui: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
-    never = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1"}
-    job, manifest = run_inside(server_with_ui, lake, tmp_path, **never)
+    job, manifest = run_inside(server_with_ui, lake, tmp_path, **NO_BROADCAST)
     assert manifest.uncounted == ""
     assert {name: each.rows for name, each in manifest.passed.items()} == expected(lake)
     assert {name: each.how for name, each in manifest.passed.items()} == {
@@ -169,6 +173,18 @@ def test_rows_of_a_shuffled_join_are_counted_where_spark_moves_them(
     assert {name: each.rows for name, each in history.passed.items()} == expected(lake)
     assert history.passed["orders"] == PassedHistory(expected(lake)["orders"], moved)
     assert history.passed["enriched"].written_rows == groups
+    # the next day goes by them, and what it would write is what is written
+    known = JobHistory((history,))
+    today = plan_chain(server_with_ui, lake, tmp_path, NO_BROADCAST, run_id="next", history=known).plan
+    assert {
+        edge.producer: "Spark counted: it was never written" in edge.reason for edge in today.edges
+    } == dict.fromkeys(("orders", "customers", "enriched"), True)
+    predicted = today.predictions["orders"]
+    written = plan_chain(server_with_ui, lake, tmp_path, NO_BROADCAST, run_id="written", durability="always")
+    asyncio.run(written.run_region("orders"))
+    orders = read_run(written.folder).region("orders")
+    assert predicted.output_rows == sum(each.rows or 0 for each in orders.subtasks) == expected(lake)["orders"]
+    assert 1 / 3 < predicted.output_bytes / sum(each.bytes_out or 0 for each in orders.subtasks) < 3
 
 
 @pytest.mark.spark
