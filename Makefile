@@ -1,4 +1,4 @@
-# Python 3.11 must be there; everything else goes into .venv, also a Java for hosts without one. The tests want more of the host:
+# Python 3.11, 3.12 or 3.13 must be there; everything else goes into .venv, also a Java for hosts without one. The tests want more of the host:
 # `make host` installs it where it may, or names it and what is not tested without.
 PYTHON ?= python3
 VENV := .venv
@@ -193,7 +193,7 @@ clean: ## remove the environment and what was built
 
 # The lock names every version, so nothing is resolved: the same environment on every day. What is imported is compiled then.
 $(READY): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {sys.version.split()[0]}; call make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] < (3, 14) else f"Python 3.11, 3.12 or 3.13 is needed, $(PYTHON) is {sys.version.split()[0]}; call make PYTHON=python3.11")'
 	@echo "making $(VENV) from requirements.lock (some minutes)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)

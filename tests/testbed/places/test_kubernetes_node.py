@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 import tarfile
 from pathlib import Path
 
@@ -71,6 +72,7 @@ def test_a_host_without_the_programs_is_told_what_to_install(
 ) -> None:
     monkeypatch.setattr(kubernetes_programs, "search_path", lambda: str(tmp_path))
     monkeypatch.setattr(kubernetes_programs, "PROGRAMS", tmp_path / "programs")
+    monkeypatch.setattr(kubernetes_programs, "_SUITES", {sys.version_info[:2]: "a Debian with this Python"})
     assert main("kubernetes") == 1
     told = capsys.readouterr()
     assert told.out.startswith("kubernetes: fetching Kubernetes 1.34.4, which Go builds (10 minutes of CPU)")
