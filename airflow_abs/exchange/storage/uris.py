@@ -5,7 +5,7 @@
 | `s3://conn@bucket/x` | the same | `s3a://bucket/x` |
 | `gs://conn@bucket/x` | the same | `gs://bucket/x` |
 | `abfss://conn@container@account.dfs.core.windows.net/x` | `abfss://conn@container/x` | less `conn@` |
-| `hdfs://conn@namenode:8020/x` | the same | `hdfs://namenode:8020/x` |
+| `hdfs://conn@namenode:8020/x` | not yet: see `hooks/storage.py` | `hdfs://namenode:8020/x` |
 | `file:///x`, `file:/x` | `file:///x` | `file:///x` |
 
 The connection may be left out everywhere.
