@@ -134,7 +134,7 @@ class OnCluster(Daily):
             held: what only those with rights are shown.
         """
         token = derive_token(RUN_SECRET, self.server(run_id).key)
-        lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        lines = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
         seen, kept = {**shown, "command lines": lines}, held
         for path in filter(Path.is_file, self.folder.rglob("*")):
             with suppress(FileNotFoundError):
@@ -174,7 +174,7 @@ class Process:
 
 def processes() -> list[Process]:
     """All of this host."""
-    told = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = (row.split(maxsplit=2) for row in told.splitlines())
     return [Process(int(pid), int(parent), "".join(command)) for pid, parent, *command in rows]
 
