@@ -1,7 +1,8 @@
-"""What tasks import, imported once by each process that starts them.
+"""What tasks import, imported once by each process that starts them; and what triggers wait for, made at the start.
 
 For an ``airflow_local_settings.py``: ``import airflow_abs.preload``. LocalExecutor, Celery's workers and the DAG
-processor fork a process for each task and each DAG file, and each of those would import all of this again.
+processor fork a process for each task and each DAG file, and each of those would import all of this again. A triggerer
+forks one that runs all triggers.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import concurrent.futures.thread
 import logging
 import os
+import sys
 from contextlib import suppress
 from importlib import import_module
 
@@ -78,3 +80,14 @@ HOOKED = (logging, concurrent.futures.thread)
 """Both hold a lock over a fork. First imported by our own hook, they would release what they never held."""
 
 os.register_at_fork(before=import_what_tasks_need)  # not now: Airflow itself is still being imported
+
+
+def ask_airflow_of_triggers() -> None:
+    """In a process that a triggerer forks (`airflow triggerer`): the first question there takes seconds."""
+    from airflow_abs.execution.triggerer_comms import start_asking_in_thread
+
+    start_asking_in_thread()
+
+
+if sys.argv[1:2] == ["triggerer"]:
+    os.register_at_fork(after_in_child=ask_airflow_of_triggers)

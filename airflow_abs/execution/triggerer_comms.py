@@ -7,10 +7,17 @@ answers, and what is cancelled leaves its answer to the next. Either ends the tr
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+import time
 from typing import Any
 
 from airflow_abs.airflow_abilities import THREADS_OF_TRIGGERERS, has
+
+log = logging.getLogger(__name__)
+
+_START_SECONDS = 60.0
+_LOOK_SECONDS = 0.1
 
 
 class LoopComms:
@@ -49,3 +56,33 @@ def ask_through_one_loop() -> None:
     comms: Any = task_runner.SUPERVISOR_COMMS
     if not isinstance(comms, LoopComms):
         task_runner.SUPERVISOR_COMMS = LoopComms(comms, asyncio.get_running_loop())  # type: ignore[assignment]
+
+
+def start_asking_in_thread() -> None:
+    """In a process that will run triggers, before it has an event loop: ask Airflow something as soon as one can.
+
+    Airflow's triggerer answers triggers by an API server inside its other process, which it builds for the first
+    question: 5 CPU seconds, which the first deferral would wait for. Below 3.2 a thread must not ask by itself.
+    """
+    if has(THREADS_OF_TRIGGERERS):
+        threading.Thread(target=_ask_once, name="first-question", daemon=True).start()
+
+
+def _ask_once() -> None:
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import GetTICount
+
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        comms: Any = getattr(task_runner, "SUPERVISOR_COMMS", None)
+        if comms is not None:
+            try:
+                comms.send(GetTICount(dag_id="airflow_abs"))  # of a DAG that is not there
+            except RuntimeError:  # it does not read answers yet
+                pass
+            except Exception as error:  # a trigger that asks will meet the same, and say it where it is seen
+                log.debug("the first question to Airflow failed: %s", error)
+                return
+            else:
+                return
+        time.sleep(_LOOK_SECONDS)  # Airflow tells nobody that the comms are there
