@@ -10,8 +10,8 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_abs.core.slots.resource_wait import WaitOptions
-from airflow_abs.execution.cancellation import finish, killed_by_marks
-from airflow_abs.execution.cleared import leave_if_cleared
+from airflow_abs.execution.cancellation import finish
+from airflow_abs.execution.ending_together import end_in_batch
 from airflow_abs.execution.subtask import SubtaskRun
 from airflow_abs.execution.subtask_start import StartedSubtask
 from airflow_abs.execution.task_end import settle
@@ -72,9 +72,7 @@ class StartSubtaskTrigger(BaseTrigger):
         described = SubtaskRun.of(instance, self, {"index": instance.map_index})
         wait = WaitOptions(self.resource_timeout, self.resource_stabilization)
         self._subtask = StartedSubtask(described, self.slots, wait, self.execution_timeout)
-        async with killed_by_marks(self):
-            event = await self._subtask.end()
-        await leave_if_cleared(self.task_instance)
+        event = await end_in_batch(self, self._subtask.end())
         if self.deferred:
             await settle(event, deferred_at)
         yield event

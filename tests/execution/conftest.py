@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 
+class Instance(NamedTuple):
+    """A mapped task instance, as a trigger knows its own."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+
+
 class Supervisor:
-    """In the place of the triggerer's: notes what would be stored as XCom, and says how many tasks are in a state."""
+    """In the place of the triggerer's: notes what would be stored as XCom, and says which tasks are in a state."""
 
     def __init__(self) -> None:
         self.pushed: dict[str, Any] = {}
         self.counts: list[int] = []
+        self.states: dict[str, str | None] = {}
         self.asked: list[dict[str, Any]] = []
 
     def send(self, message: Any) -> Any:
-        from airflow.sdk.execution_time.comms import GetTICount, TICount
+        from airflow.sdk.execution_time.comms import GetTaskStates, GetTICount, TaskStatesResult, TICount
 
-        if isinstance(message, GetTICount):
+        if isinstance(message, GetTICount | GetTaskStates):
             self.asked.append(message.model_dump(exclude={"type"}, exclude_none=True))
+        if isinstance(message, GetTaskStates):
+            return TaskStatesResult(task_states=dict.fromkeys(message.run_ids or (), self.states))
+        if isinstance(message, GetTICount):
             return TICount(count=self.counts.pop(0) if self.counts else 1)
         place = message.model_dump(include={"dag_id", "run_id", "task_id", "map_index"})
         self.pushed[message.key] = (message.value, {**place, "_mapped_length": message.mapped_length})
