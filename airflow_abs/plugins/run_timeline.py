@@ -16,6 +16,9 @@ from airflow_abs.core.timeline.critical_path import Kind, Phase, Segment, Span, 
 from airflow_abs.core.timeline.slot_waits import Interval, find_full, split_wait
 from airflow_abs.plugins.airflow_runs import ENDED, RunFacts, TaskFacts
 
+_BARS = 20
+"""Of more phases than that of one instance, what is shorter than such a part of it is joined for drawing."""
+
 _QUEUED = "in Airflow's queue"
 _AROUND = "starting and ending subtasks"
 _DOING = {"plan": "plan", "decide": "decide", "commit": "commit", "release": "release"}
@@ -57,7 +60,7 @@ def read_timeline(
     shares = account(path)
     lanes: dict[str, list[Any]] = {}
     for span in spans:
-        bars = [[each.kind.value, *_since(start, each.start, each.end)] for each in span.phases if each.end > start]
+        bars = [[kind.value, *_since(start, *interval)] for kind, interval in _bars(span) if interval[1] > start]
         if bars:
             lanes.setdefault(span.task, []).append([span.name, bars])
     return {
@@ -67,6 +70,41 @@ def read_timeline(
         "path": [_segment_to_json(each, start) for each in path],
         "lanes": [{"task": task, "instances": instances} for task, instances in lanes.items()],
     }
+
+
+def _bars(span: Span) -> list[tuple[Kind, Interval]]:
+    """What is drawn of it. Of many phases the short ones are joined until they can be seen, as the kind that most of it
+    is: a subtask that queues waits in two phases for each that has a slot before it."""
+    if len(span.phases) <= _BARS:
+        return [(each.kind, (each.start, each.end)) for each in span.phases]
+    width = (span.end - span.start) / _BARS
+    bars: list[tuple[Kind, Interval]] = []
+    short: dict[Kind, float] = {}
+    since = until = 0.0
+
+    def add(kind: Kind, start: float, end: float) -> None:
+        if bars and (last := bars[-1])[0] is kind and start - last[1][1] < width:
+            start = bars.pop()[1][0]
+        bars.append((kind, (start, end)))
+
+    def add_short() -> None:
+        if short:
+            add(max(short, key=lambda kind: short[kind]), since, until)
+            short.clear()
+
+    for phase in span.phases:
+        if phase.seconds >= width or (short and phase.start - until >= width):
+            add_short()
+        if phase.seconds >= width:
+            add(phase.kind, phase.start, phase.end)
+            continue
+        since = since if short else phase.start
+        short[phase.kind] = short.get(phase.kind, 0.0) + phase.seconds
+        until = phase.end
+        if until - since >= width:
+            add_short()
+    add_short()
+    return bars
 
 
 def _segment_to_json(segment: Segment, start: float) -> dict[str, Any]:

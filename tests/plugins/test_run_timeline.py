@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +159,21 @@ def test_the_shares_of_a_believable_run_come_to_its_length(tmp_path: Path, faile
     assert timeline["told"].partition(":")[0] == f"{timeline['seconds']:.1f} s"
     bars = [bar for lane in timeline["lanes"] for _, bars in lane["instances"] for bar in bars]
     assert all(start <= end <= timeline["seconds"] for _, start, end in bars)
+
+
+def test_a_thousand_subtasks_that_queue_for_two_slots_are_drawn_by_what_can_be_seen() -> None:
+    """Each waits in two phases for each one before it: half a million, of which the path keeps its own."""
+    count, seconds = 1000, 358.0
+    began = [8.0 + 0.7 * (index // 2) + 0.1 * (index % 2) for index in range(count)]
+    tasks = [task("job.plan", 0.0, 5.0), task("job.a.decide", 6.0, 7.0)]
+    tasks += [task("job.a.run", 8.0, each + 1.0, index=index) for index, each in enumerate(began)]
+    operations = {index: (epoch(each), epoch(each + 0.45)) for index, each in enumerate(began)}
+    timeline = read(tasks, {"job": JobTimes(2, {"a": operations})}, seconds)
+    assert len(json.dumps(timeline["lanes"])) < 1000 * count
+    lanes = {each["task"]: each["instances"] for each in timeline["lanes"]}
+    for (_, bars), begin in zip(lanes["job.a.run"], began, strict=True):
+        assert bars[0][1] == 8.0
+        assert bars[-1][2] == pytest.approx(begin + 1.0, abs=0.01)
+        assert all(one[2] <= other[1] + 0.01 for one, other in pairwise(bars))
+    waits = [each for each in path(timeline) if each[0] == "waiting for a slot"]
+    assert len(waits) > 400
