@@ -43,6 +43,7 @@ BENCHMARKS = {
     "table_cost": "benchmarks.table_cost",
     "table_inference": "benchmarks.table_inference",
     "target_bytes": "benchmarks.target_bytes",
+    "thousand": "benchmarks.thousand",
     "trigger_lag": "benchmarks.trigger_lag",
     "two_triggerers": "benchmarks.two_triggerers",
 }
