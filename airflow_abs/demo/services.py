@@ -230,12 +230,17 @@ def _has_heartbeat(health: Mapping[str, str | None], since: datetime) -> bool:
     return health.get("status") == "healthy" and any(datetime.fromisoformat(beat) >= since for beat in beats)
 
 
-def example_environment(folder: Path, target_bytes: int) -> dict[str, str]:
-    """Settings by which the example DAGs and the embedded Spark stay inside `folder`."""
-    return {
+def example_environment(folder: Path, target_bytes: int | None) -> dict[str, str]:
+    """Settings by which the example DAGs and the embedded Spark stay inside `folder`; all others are the defaults
+    if `target_bytes` is None."""
+    places = {
         "AIRFLOW_ABS_DEMO_DATA": str(folder / "data"),
         "AIRFLOW_ABS_DEMO_OUT": str(folder / "mart"),
         "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE": f"file://{folder}/exchange",
+    }
+    if target_bytes is None:
+        return places
+    return places | {
         "AIRFLOW__ADAPTIVE_SPARK__TARGET_BYTES": str(target_bytes),
         # The examples' data are so small that each day would be one operation, and nothing would be left to decide.
         "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "always",

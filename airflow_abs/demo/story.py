@@ -33,12 +33,15 @@ if TYPE_CHECKING:
     from airflow_abs.cli.output.terminal import Terminal
 
 SMALL_DAY, BIG_DAY = date(2026, 1, 1), date(2026, 1, 3)
-DAG_ID, MISTAKEN = "daily_revenue", "mistaken_revenue"
+DAG_ID, SMALL_LIMITS, MISTAKEN = "daily_revenue", "small_limits_revenue", "mistaken_revenue"
 RIGHT_WORDS, WRONG_WORDS = 'groupBy("region")', 'groupBy("segment")'
+JOB_WORDS = 'conn_id="spark_connect_default"'
 # One of the subtasks of the first is killed; of the second, should all of the first be done before.
 KILLED_TASKS = ("revenue.enriched.run", "revenue.by_region.run")
-# One operation then holds the small day, and not the big one: the cluster is as small as its data.
+# One operation could not hold the big day: the cluster is as small as its data.
 LOCAL_BYTES_PER_SCALE = 20_000_000
+FIRST_EDGE = "on two cores, the second of two days of 600 MB is the first on which the rule writes an edge"
+"""See tests/demo/test_default_sizes.py."""
 NEXT = (
     "Where to look next",
     "  see it     airflow-abs demo --keep leaves Airflow up: open a run and its tab Adaptive plan",
@@ -57,21 +60,25 @@ class StoryOptions:
     keep: bool = False
     json_file: Path | None = None
 
+    @property
+    def target_bytes(self) -> int:
+        """Of the day with small limits, for each subtask."""
+        return max(1, int(self.scale * TARGET_BYTES_PER_SCALE))
+
+    @property
+    def local_bytes(self) -> int:
+        """Of that day, for each operation."""
+        return max(1, int(self.scale * LOCAL_BYTES_PER_SCALE))
+
 
 def tell_story(options: StoryOptions, terminal: Terminal) -> bool:
     """True if all of it came as it should. Nothing that it started is left, ever."""
     with ended_by_signals(), work_folder() as folder:
         terminal.doing("making two days of data")
         generate(DataSpec(folder / "data", (SMALL_DAY, BIG_DAY), options.scale, BIG_DAY), terminal.step)
-        target_bytes = max(1, int(options.scale * TARGET_BYTES_PER_SCALE))
-        environment = example_environment(folder, target_bytes) | {
-            "AIRFLOW__ADAPTIVE_SPARK__DURABILITY": "auto",
-            "AIRFLOW__ADAPTIVE_SPARK__UNSPLITTABLE": "refuse",  # the mistake is to be seen at once
-            "AIRFLOW__ADAPTIVE_SPARK__LOCAL_BYTES": str(max(1, int(options.scale * LOCAL_BYTES_PER_SCALE))),
-        }
-        dags_folder = write_dags(options.dags_folder, folder / "dags")
-        with embedded_services(dags_folder, folder, environment, terminal) as airflow:
-            story = _Story(folder, airflow, terminal)
+        dags_folder = write_dags(options.dags_folder, folder / "dags", options)
+        with embedded_services(dags_folder, folder, example_environment(folder, None), terminal) as airflow:
+            story = _Story(folder, airflow, terminal, options)
             story.run_small_day()
             story.run_big_day()
             story.make_mistake()
@@ -85,23 +92,28 @@ def tell_story(options: StoryOptions, terminal: Terminal) -> bool:
     return not story.problems
 
 
-def write_dags(source: Path, folder: Path) -> Path:
-    """The example DAG, and a copy of it with one word changed.
+def write_dags(source: Path, folder: Path, options: StoryOptions) -> Path:
+    """The example DAG, a copy of it with limits as small as its data, and one with a mistake.
 
     Raises:
-        ValueError: the file of the DAG is not there, or has not the word.
+        ValueError: the file of the DAG is not there, or has not the words.
     """
     file = source / f"{DAG_ID}.py"
     text = file.read_text("utf-8") if file.is_file() else ""
-    if RIGHT_WORDS not in text:
+    if RIGHT_WORDS not in text or JOB_WORDS not in text:
         raise ValueError(
-            f"demo: {file} is not the example DAG, which has {RIGHT_WORDS}; name the folder of the example DAGs with "
-            "--dags-folder"
+            f"demo: {file} is not the example DAG, which has {RIGHT_WORDS} and {JOB_WORDS}; name the folder of the "
+            "example DAGs with --dags-folder"
         )
     folder.mkdir()
     (folder / f"{DAG_ID}.py").write_text(text, "utf-8")
-    mistaken = text.replace(RIGHT_WORDS, WRONG_WORDS).replace(f'"{DAG_ID}"', f'"{MISTAKEN}"')
-    (folder / f"{MISTAKEN}.py").write_text(mistaken, "utf-8")
+    small = f"target_bytes={options.target_bytes}, options=JobOptions(local_bytes={options.local_bytes})"
+    refused = 'options=JobOptions(unsplittable="refuse")'  # the mistake is to be seen at once
+    for dag_id, settings, words in ((SMALL_LIMITS, small, RIGHT_WORDS), (MISTAKEN, refused, WRONG_WORDS)):
+        copy = text.replace(JOB_WORDS, f"{JOB_WORDS}, {settings}").replace(RIGHT_WORDS, words)
+        copy = copy.replace(f'"{DAG_ID}"', f'"{dag_id}"').replace(f"/{DAG_ID}/", f"/{dag_id}/")
+        copy = copy.replace("import AdaptiveSparkJob,", "import AdaptiveSparkJob, JobOptions,")
+        (folder / f"{dag_id}.py").write_text(copy, "utf-8")
     return folder
 
 
@@ -124,16 +136,22 @@ class _Story:
     folder: Path
     airflow: AirflowServices
     terminal: Terminal
+    options: StoryOptions
     problems: list[str] = field(default_factory=list)
     told: dict[str, Any] = field(default_factory=dict)
 
     def run_small_day(self) -> None:
-        self._chapter("1. A small day: steps stay inside Spark, because losing them would cost less than writing them")
-        report, view = self._run(SMALL_DAY)
+        self._chapter(
+            "1. A small day, by default: steps stay inside Spark, because losing them would cost less than writing them"
+        )
+        report, view = self._run(DAG_ID, SMALL_DAY)
         self._show_run(report)
         inside = list(view.plan.fused)
         if inside:
             self.terminal.show(f"  {', '.join(inside)} ran inside {view.regions[-1].name}: one Spark operation")
+            for edge in view.regions[-1].inside:
+                self.terminal.show(f"    {edge}")
+            self.terminal.show(f"  {FIRST_EDGE}")
         else:
             self._problem("no step was kept inside Spark")
         self.told["small_day"] = report.to_json() | {"inside": inside}
@@ -142,8 +160,12 @@ class _Story:
         self._chapter(
             "2. A big day: thirty times the orders, two in five of them one customer's; and a worker is killed"
         )
+        self.terminal.show(
+            f"  limits as small as its data: a task reads {format_bytes(self.options.target_bytes)} (by default 128 MB "
+            f"to 1 GB), an operation holds {format_bytes(self.options.local_bytes)} (by default 16 GiB for each slot)"
+        )
         killer = SubtaskKiller(KILLED_TASKS)
-        report, view = self._run(BIG_DAY, killer)
+        report, view = self._run(SMALL_LIMITS, BIG_DAY, killer)
         self._show_run(report)
         spread = view.region("enriched")
         if spread.decision is None or spread.decision.parallelism < 2:
@@ -156,7 +178,7 @@ class _Story:
 
     def _tell_killed(self, killer: SubtaskKiller, run_id: str) -> None:
         """Which subtasks took more than one try: only the one that was killed."""
-        states = self.airflow.api.task_instances(DAG_ID, run_id)
+        states = self.airflow.api.task_instances(SMALL_LIMITS, run_id)
         if killer.killed is None:  # no fault of the run
             self.terminal.show("  every subtask was done before its worker could be killed; another run may show that")
             return
@@ -198,15 +220,15 @@ class _Story:
             told: Mapping[str, Any] = {"ok": not self.problems, "problems": self.problems, **self.told}
             file.write_text(json.dumps(told, indent=2) + "\n")
 
-    def _run(self, day: date, killer: SubtaskKiller | None = None) -> tuple[RunReport, RunView]:
+    def _run(self, dag_id: str, day: date, killer: SubtaskKiller | None = None) -> tuple[RunReport, RunView]:
         api = self.airflow.api
-        self.terminal.doing(f"waiting for Airflow to read {DAG_ID}")
-        api.wait_for_dag(DAG_ID, DAG_SECONDS)
+        self.terminal.doing(f"waiting for Airflow to read {dag_id}")
+        api.wait_for_dag(dag_id, DAG_SECONDS)
         size = sum(file.stat().st_size for file in (self.folder / f"data/orders/ds={day}").iterdir())
-        self.terminal.step(f"{DAG_ID} for {day}: {format_bytes(size)} of orders")
+        self.terminal.step(f"{dag_id} for {day}: {format_bytes(size)} of orders")
         look = {} if killer is None else {"look": killer.look}
-        report = run_day(DAG_ID, day, self.folder, api, self.terminal, **look)
-        (held,) = list_runs(self.folder / "exchange", DAG_ID, report.run_id)
+        report = run_day(dag_id, day, self.folder, api, self.terminal, copy_of=DAG_ID, **look)
+        (held,) = list_runs(self.folder / "exchange", dag_id, report.run_id)
         return report, read_run(held.folder)
 
     def _show_run(self, report: RunReport) -> None:

@@ -72,6 +72,8 @@ def test_its_story_comes_true_and_nothing_is_left(installed: InstalledWheel, tmp
     small, big = told["small_day"], told["big_day"]
     assert (small["verified"], small["inside"]) == (True, ["orders", "enriched"])
     assert [each["subtasks"] for each in small["vertices"]] == [1, 1]
+    assert "orders -> enriched.orders: kept inside Spark: writing " in said
+    assert "limits as small as its data: a task reads 150.0 KiB (by default 128 MB to 1 GB), an operation" in said
     assert big["verified"] is True
     assert max(each["subtasks"] for each in big["vertices"]) > 4
     vertex, _, index = told["killed"]["subtask"].partition("[")
