@@ -41,11 +41,13 @@ _loaded_at = time.monotonic()
 
 @dataclass(frozen=True, slots=True)
 class ClusterSlots:
-    """What a cluster has now. `demands`: slots that each triggerer holds or waits for, by name; `me` is this one's."""
+    """What a cluster has now. `demands`: slots that each triggerer holds or waits for, by name; `me` is this one's.
+    `lack` is what its manager says of a cluster without executors."""
 
     capacity: int
     me: str = ""
     demands: Mapping[str, int] = field(default_factory=dict)
+    lack: str = ""
 
 
 class SlotSource(Protocol):
@@ -120,7 +122,8 @@ class SlotQueue:
         waits = 0
         while not (await asyncio.wait({place}, timeout=remind if waits else _QUIET_SECONDS))[0]:
             waits += 1
-            trouble = f": {self._trouble}" if self._trouble else ""
+            told = self._trouble or self._seen.lack
+            trouble = f": {told}" if told else ""
             log.info("waiting for a slot of %s: %s%s", self.name, self._pool.explain(ticket), trouble)
         reason = place.result()
         if waits:
@@ -225,14 +228,15 @@ class _ServerSlots:
         self._endpoint: ConnectEndpoint | None = None
 
     async def read(self, demand: int) -> ClusterSlots:
-        from airflow_abs.spark.connect.capacity import read_capacity
+        from airflow_abs.spark.connect.capacity import LEAST_PARALLELISM, describe_lack, read_capacity
         from airflow_abs.spark.connect.connection import open_connection
 
         self._endpoint = await self._hook.aget_endpoint()
         async with open_connection(self._endpoint) as connection:
             demands = await self._board.post(connection, demand)
             capacity = self._fixed or await read_capacity(connection, self._board.session_id)
-            return ClusterSlots(capacity, self._board.me, demands)
+            told = None if capacity > LEAST_PARALLELISM else await asyncio.to_thread(self._endpoint.executors)
+            return ClusterSlots(capacity, self._board.me, demands, "" if told is None else describe_lack(told))
 
     async def leave(self) -> None:
         from airflow_abs.spark.connect.connection import open_connection

@@ -7,6 +7,7 @@ import os
 import time
 import weakref
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -20,6 +21,7 @@ from airflow_abs.settings import read_host_settings
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
+    from airflow_abs.core.slots.executors import Executors
     from airflow_abs.exchange.paths import JobFolder
     from airflow_abs.exchange.records.server_record import RunServer
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
@@ -93,7 +95,8 @@ class AdaptiveSparkHook(SparkConnectHook):
         return server_endpoint(server, connection.password or "", connection.login)
 
     def _endpoint(self, connection: Connection) -> ConnectEndpoint:
-        return replace(self._found(connection), allow_untried_spark=_allows_untried(connection))
+        found = replace(self._found(connection), allow_untried_spark=_allows_untried(connection))
+        return found if self._run is None else replace(found, executors=partial(_ask_executors, self._run))
 
     def _found(self, connection: Connection) -> ConnectEndpoint:
         from airflow_abs.exchange.records.server_record import read_server
@@ -125,6 +128,12 @@ def stored_endpoint(conn_id: str) -> ConnectEndpoint:
             f"this Airflow has no connection {conn_id!r}; expected one that `airflow connections list` shows"
         ) from None
     return AdaptiveSparkHook(conn_id)._endpoint(cast("Connection", connection))
+
+
+def _ask_executors(run: JobFolder) -> Executors | None:
+    from airflow_abs.hooks.run_server import ask_executors  # asked only where Spark waits
+
+    return ask_executors(run)
 
 
 def _allows_untried(connection: Connection) -> bool:

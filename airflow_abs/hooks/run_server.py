@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from dataclasses import replace
 
+from airflow_abs.core.slots.executors import Executors
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.server_record import RunServer, delete_start, read_server, write_server
 from airflow_abs.hooks.clusters import ClusterManager, ServerStart, open_cluster
@@ -13,6 +15,8 @@ from airflow_abs.hooks.ephemeral import Ephemeral
 from airflow_abs.hooks.storage import open_path
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import derive_token
+
+log = logging.getLogger(__name__)
 
 _KILL_SECONDS = 60.0
 _ASK_AGAIN_SECONDS = 10.0
@@ -57,13 +61,25 @@ def start_server(cluster: ClusterManager, settings: Ephemeral, folder: JobFolder
     key = secrets.token_hex(8)
     token = derive_token(secret, key)
     mask_secret(token)
-    server = RunServer(key, "", time.time(), trusted_network=settings.trusted_network)
+    server = RunServer(key, "", time.time(), trusted_network=settings.trusted_network, conn_id=settings.conn_id)
     write_server(folder, server)
     name = f"airflow-abs {folder.dag_id}/{folder.run_id}/{folder.job}"
     start = ServerStart(key, name, starts_folder(settings, folder), settings.conf, settings.lifetime, token)
     server = replace(server, application=cluster.submit(start))
     write_server(folder, server)
     return server
+
+
+def ask_executors(folder: JobFolder) -> Executors | None:
+    """What its cluster manager says of the executors of the run's server; None if it does not say."""
+    try:
+        server = read_server(folder)
+        if server is None or not server.application or not server.conn_id:
+            return None
+        return open_cluster(server.conn_id).executors(server.application)
+    except Exception as error:  # whoever asks waits for something else
+        log.info("how many executors it has is not known: %s", error)
+        return None
 
 
 def stop_server(settings: Ephemeral, folder: JobFolder) -> str:

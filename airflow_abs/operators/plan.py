@@ -104,6 +104,7 @@ class PlanOperator(JobTask, SkipMixin):
         from airflow_abs.spark.catalog.session_catalog import SessionCatalog
         from airflow_abs.spark.connect.session import open_session
         from airflow_abs.spark.planning import plan_job
+        from airflow_abs.spark.session_capacity import await_executors
         from airflow_abs.tables.declared import take_sources
 
         if self.ignored_start:
@@ -116,8 +117,10 @@ class PlanOperator(JobTask, SkipMixin):
         plans = [task for task in self.dag.tasks if isinstance(task, PlanOperator)]
         jobs = {task.job: {each.name: each.declaration for each in task.declared} for task in plans}
         started = context["ti"].start_date.timestamp()
-        facts = RunFacts(started, _data_interval(context), read_installation(), find_former_jobs(folder, jobs))
+        former = find_former_jobs(folder, jobs)
         with open_session(endpoint) as session:
+            slots = await_executors(session, "plan", self.options.resource_timeout, endpoint.executors)
+            facts = RunFacts(started, _data_interval(context), read_installation(), former, slots)
             known = read_history(folder, logical_date(context))
             access = table_access(lambda: nullcontext(SessionCatalog(session)))
             programs = self._programs(

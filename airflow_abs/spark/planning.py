@@ -7,11 +7,10 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
-from threading import Event, Thread
 from typing import Any
 
 from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
@@ -46,15 +45,7 @@ from airflow_abs.spark.compile.joined import join_vertices
 from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
-from airflow_abs.spark.connect.capacity import (
-    AS_WITHOUT_EXECUTORS,
-    RANGE_ROWS,
-    executor_cores,
-    seconds_between_looks,
-    splits_of_range,
-)
 from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
-from airflow_abs.spark.errors import ResourcesError
 from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.narrowing import combine_edges, narrow_vertices
 from airflow_abs.spark.proof import Findings, Proof, prove_vertices
@@ -62,6 +53,7 @@ from airflow_abs.spark.pruning.joined_sources import find_joined_columns
 from airflow_abs.spark.pruning.partitions import prune_sources
 from airflow_abs.spark.relations import FILE_METADATA, UNLISTED_FOLDER
 from airflow_abs.spark.row_bytes import estimate_row_bytes
+from airflow_abs.spark.session_capacity import bounded_wait, read_slots
 from airflow_abs.spark.transforms.py_files import with_py_files
 from airflow_abs.spark.values import is_repeatable
 from airflow_abs.tables.source import Pin, partition_columns, splits_of
@@ -117,7 +109,7 @@ def plan_job(
     graph = graph.with_single_subtask(_log_whole(findings))
     log_portions(proofs.values())
     _propose_pruning(graph, compiled, proofs.values(), programs, open_path)
-    slots = options.slots or read_slots(session)
+    slots = options.slots or facts.slots or read_slots(session)
     declared = [program.declared for program in programs.values()]
     unrepeatable = find_declared_demands(declared, _find_unrepeatable(compiled)).nondeterministic
     compiled = _with_spreads(graph, compiled, proofs, unrepeatable)
@@ -413,59 +405,6 @@ def _meanwhile(check: Callable[[], None]) -> Iterator[None]:
             checked.result()
 
 
-_PROBE = "airflow_abs-probe"
-
-
-@contextmanager
-def _bounded_wait(session: Any, timeout: float) -> Iterator[None]:
-    """Warn again and again while Spark does not run one small task, and interrupt it after `timeout` seconds (negative:
-    never) if the cluster has no executor.
-
-    Raises:
-        ResourcesError: it has none.
-    """
-    from pyspark.errors import PySparkException
-
-    over, started, refused = Event(), time.monotonic(), Event()
-
-    def look() -> None:
-        while not over.wait(seconds_between_looks(timeout)):
-            waited = time.monotonic() - started
-            log.warning(
-                "waiting for resources: in %.0f s Spark has not run the one small task that writes to the exchange; "
-                "other operations have all cores, or the cluster has no executor. Look at it in Spark's UI",
-                waited,
-            )
-            with suppress(PySparkException):
-                if 0 <= timeout <= waited and _executor_cores(session) == 0:
-                    refused.set()
-                    session.interruptTag(_PROBE)
-                    return
-
-    looker = Thread(target=look, name="waiting", daemon=True)
-    session.addTag(_PROBE)
-    looker.start()
-    try:
-        yield
-    except PySparkException as error:
-        if not refused.is_set():
-            raise
-        raise ResourcesError(
-            f"Spark ran nothing for {time.monotonic() - started:.0f} s: plan wants one Spark task, which writes to the "
-            f"exchange, and {AS_WITHOUT_EXECUTORS}; give the server executors (its cluster manager says why there is "
-            "none), or raise resource_timeout"
-        ) from error
-    finally:
-        over.set()
-        looker.join()
-        session.removeTag(_PROBE)
-
-
-def _executor_cores(session: Any) -> int | None:
-    master, fixed = (session.conf.get(name, None) for name in ("spark.master", "spark.default.parallelism"))
-    return executor_cores(read_slots(session), master, fixed)
-
-
 def check_shared(session: Any, folder: JobFolder, resource_timeout: float) -> None:
     """Spark writes to the exchange, and Airflow sees what Spark wrote.
 
@@ -477,7 +416,7 @@ def check_shared(session: Any, folder: JobFolder, resource_timeout: float) -> No
 
     probe = folder.path / "probe"
     try:
-        with _bounded_wait(session, resource_timeout):
+        with bounded_wait(session, "plan wants one Spark task, which writes to the exchange", resource_timeout):
             write = session.range(1).coalesce(1).write.mode("overwrite").options(**UNLISTED_FOLDER)
             write.parquet(uri_for_spark(probe))
     except PySparkException as error:
@@ -494,9 +433,3 @@ def check_shared(session: Any, folder: JobFolder, resource_timeout: float) -> No
             "expected storage that both share, not a local folder of each"
         )
     location.fs.rm(location.path, recursive=True)
-
-
-def read_slots(session: Any) -> int | None:
-    """How many Spark tasks the server runs at once now; None if it hides them. See `capacity.py`."""
-    explained = session.client.explain_string(session.range(RANGE_ROWS)._plan.to_proto(session.client), "simple")
-    return splits_of_range(explained)

@@ -218,6 +218,30 @@ async def test_a_cluster_that_nobody_needs_any_more_is_left_alone() -> None:
         await asyncio.sleep(0.01)
 
 
+def test_what_the_cluster_manager_says_of_missing_executors_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Empty(Cluster):
+        async def read(self, demand: int) -> ClusterSlots:
+            return ClusterSlots(1, lack="the cluster manager says: 0 executors run, 2 wait: its queue is full")
+
+    async def wait() -> None:
+        queue = SlotQueue("spark", Empty(1))
+
+        async def hold() -> None:
+            async with queue.slot(demand()):
+                while "its queue is full" not in caplog.text:
+                    await asyncio.sleep(0.01)
+
+        await asyncio.gather(hold(), hold())
+
+    caplog.set_level(logging.INFO)
+    asyncio.run(asyncio.wait_for(wait(), 60))
+    said = [record.getMessage() for record in caplog.records if record.name == slots.__name__]
+    assert said[0] == (
+        "waiting for a slot of spark: 1 of 1 slot in use, 1 by this run; 0 of this run before it: "
+        "the cluster manager says: 0 executors run, 2 wait: its queue is full"
+    )
+
+
 def test_what_it_waits_for_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def wait() -> None:
         queue = SlotQueue("spark", Cluster(1))

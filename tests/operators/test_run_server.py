@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -11,9 +12,11 @@ from airflow.sdk.exceptions import AirflowRescheduleException
 from structlog.testing import capture_logs
 
 from airflow_abs import Ephemeral
+from airflow_abs.core.slots.executors import Executors
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.server_record import RunServer, read_server
-from airflow_abs.hooks.clusters import ApplicationState, Executors, ServerStart
+from airflow_abs.hooks.adaptive_spark import AdaptiveSparkHook
+from airflow_abs.hooks.clusters import ApplicationState, ServerStart
 from airflow_abs.operators import run_server
 from airflow_abs.operators.release import ReleaseOperator
 from airflow_abs.operators.run_server import StartServerOperator, StopServerOperator
@@ -125,6 +128,20 @@ def test_executors_are_told_once_it_is_up(
         task(StartServerOperator, tmp_path).execute(CONTEXT)
     lines = [(each["log_level"].upper(), each["event"]) for each in logs if "executors" in each["event"]]
     assert lines == ([(level, told)] if told else [])
+
+
+def test_whoever_waits_asks_the_clusters_manager_for_the_executors_of_the_runs_server(
+    tmp_path: Path, cluster: type[Cluster], caplog: pytest.LogCaptureFixture
+) -> None:
+    task(StartServerOperator, tmp_path).execute(CONTEXT)
+    endpoint = AdaptiveSparkHook("run_spark", JobFolder(tmp_path, "dag", "run", "job")).get_endpoint()
+    assert endpoint.executors() is None  # as of a standalone master
+    cluster.executors_are = Executors(0, 2, "no room")
+    assert endpoint.executors() == Executors(0, 2, "no room")
+    cluster.executors_are = UNREADABLE
+    with caplog.at_level(logging.INFO):
+        assert endpoint.executors() is None
+    assert caplog.messages == ["how many executors it has is not known: 403 Forbidden"]
 
 
 def test_one_that_does_not_answer_in_its_time_is_ended(tmp_path: Path, cluster: type[Cluster]) -> None:

@@ -14,13 +14,14 @@ from upath import UPath
 from airflow_abs.exchange.errors import ExchangeUnreachableError
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.storage.whole_files import check_writable
-from airflow_abs.spark import planning
+from airflow_abs.spark import session_capacity
 from airflow_abs.spark.compile.contracts import set_conf
 from airflow_abs.spark.connect.capacity import read_capacity, splits_of_range
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
-from airflow_abs.spark.planning import check_shared, log_portions, read_slots
+from airflow_abs.spark.planning import check_shared, log_portions
 from airflow_abs.spark.proof import Proof
+from airflow_abs.spark.session_capacity import read_slots
 
 pytestmark = [pytest.mark.spark, pytest.mark.sample]
 
@@ -59,7 +60,7 @@ def test_an_exchange_that_spark_cannot_write_is_named(session: Any) -> None:
 def test_a_cluster_that_runs_nothing_is_told_of_while_plan_waits(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "seconds_between_looks", lambda timeout: 0.01)
+    monkeypatch.setattr(session_capacity, "seconds_between_looks", lambda timeout: 0.01)
     told = threading.Event()
 
     class Listening(logging.Handler):
@@ -67,17 +68,19 @@ def test_a_cluster_that_runs_nothing_is_told_of_while_plan_waits(
             told.set()
 
     session = Mock()  # its write ends when somebody has been told that it does not
+    session.client.explain_string.return_value = "*(1) Range (0, 1048576, step=1, splits=8)"
     write = session.range.return_value.coalesce.return_value.write.mode.return_value.options.return_value
     write.parquet.side_effect = lambda path: told.wait(60)
     handler = Listening()
-    planning.log.addHandler(handler)
+    session_capacity.log.addHandler(handler)
     try:
         with pytest.raises(ExchangeUnreachableError, match="Airflow does not see it"):
             check_shared(session, folder(tmp_path), 300.0)
     finally:
-        planning.log.removeHandler(handler)
+        session_capacity.log.removeHandler(handler)
     assert told.is_set()
-    assert "Spark has not run the one small task" in caplog.records[0].getMessage()
+    assert "plan wants one Spark task, which writes to the exchange; " in caplog.records[0].getMessage()
+    assert "other operations have all cores, or the cluster has no executor" in caplog.records[0].getMessage()
 
 
 def test_the_slots_of_a_local_server_are_its_cores(session: Any) -> None:

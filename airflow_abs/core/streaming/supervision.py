@@ -40,9 +40,10 @@ _NEVER = 1e12
 
 @dataclass(frozen=True, slots=True)
 class SlotsSeen:
-    """How many tasks the cluster can run at once, busy or not; 0 if it does not answer."""
+    """How many tasks the cluster can run at once, busy or not; 0 if it does not answer. `lack` is why there is none."""
 
     slots: int
+    lack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,7 @@ class StreamSupervisor:
         self._running = 0
         self._is_rescaled = False
         self._given_up = ""
+        self._lack = ""
 
     @property
     def state(self) -> State:
@@ -162,7 +164,8 @@ class StreamSupervisor:
     def see(self, seen: Seen, now: float) -> list[Instruction]:
         """What is to be done, in order; nothing once it has ended."""
         match seen:
-            case SlotsSeen(slots):
+            case SlotsSeen(slots, lack):
+                self._lack = lack
                 done = self._see_slots(slots, now)
             case QueryStarted(slots):
                 done = self._see_start(slots, now)
@@ -254,4 +257,6 @@ class StreamSupervisor:
         if self._is_rescaled:
             return self._tell_states(ExecutionCreated(has_slots=False), now)
         missing = f"fewer than {format_count(self._wanted.sufficient, 'slot')} until the resource timeout"
+        if self._lack:
+            missing += f": {self._lack}; give the server executors, or raise resource_timeout"
         return self._tell_states(Fail(missing), now)

@@ -189,12 +189,14 @@ class PlannedEdge:
 @dataclass(frozen=True, slots=True)
 class RunFacts:
     """What Airflow knows of a run that it plans: when it started the task, in epoch seconds, the data interval in ISO
-    form, and its own name as an installation; None is unknown, or there is none. `former_jobs` are as in `JobPlan`."""
+    form, and its own name as an installation; None is unknown, or there is none. `former_jobs` and `slots` are as in
+    `JobPlan`."""
 
     began: float | None = None
     data_interval: tuple[str, str] | None = None
     installation: str | None = None
     former_jobs: tuple[str, ...] = ()
+    slots: int | None = None
 
 
 NO_FACTS = RunFacts()

@@ -34,7 +34,8 @@ class RunServer:
     it is stopped.
 
     `key` is random and public: the server's token is derived from it and from a secret of Airflow's.
-    `submitted` is in epoch seconds. With `trusted_network` its token may leave the host in plain text.
+    `submitted` is in epoch seconds. With `trusted_network` its token may leave the host in plain text. `conn_id` is the
+    Airflow connection of its cluster.
     """
 
     key: str
@@ -43,6 +44,7 @@ class RunServer:
     host: str = ""
     port: Count = 0
     trusted_network: bool = False
+    conn_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from airflow.sdk import BaseHook
 
 from airflow_abs.hooks.clusters.kubernetes import Kubernetes, check_installed
-from airflow_abs.hooks.clusters.manager import ApplicationState, ClusterManager, Executors, ServerStart
+from airflow_abs.hooks.clusters.manager import ApplicationState, ClusterManager, ServerStart
 from airflow_abs.hooks.clusters.standalone import Standalone
 from airflow_abs.hooks.clusters.submission import SparkSubmission
 from airflow_abs.hooks.clusters.yarn import Yarn
 
-__all__ = ["ApplicationState", "ClusterManager", "Executors", "ServerStart", "open_cluster"]
+__all__ = ["ApplicationState", "ClusterManager", "ServerStart", "open_cluster"]
 
 
 def open_cluster(conn_id: str) -> ClusterManager:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from airflow_abs.core.slots.executors import Executors
 from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, Executors, ServerStart
+from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, ServerStart
 from airflow_abs.hooks.clusters.submission import SparkSubmission
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from airflow_abs.core.wording import format_count
+from airflow_abs.core.slots.executors import Executors
 from airflow_abs.exchange.paths import JobFolder
 
 
@@ -41,20 +41,6 @@ class ApplicationState:
 
     def __str__(self) -> str:
         return f"{self.word} ({self.reason})" if self.reason else self.word
-
-
-@dataclass(frozen=True, slots=True)
-class Executors:
-    """How many of an application's executors run, how many it has asked for and not got, and why, if that is known."""
-
-    running: int
-    waiting: int = 0
-    reason: str = ""
-
-    def __str__(self) -> str:
-        running = f"{format_count(self.running, 'executor')} {'runs' if self.running == 1 else 'run'}"
-        waiting = f", {self.waiting} {'waits' if self.waiting == 1 else 'wait'}" if self.waiting else ""
-        return f"{running}{waiting}" + (f": {self.reason}" if self.reason else "")
 
 
 UNKNOWN = ApplicationState("UNKNOWN", is_active=False)

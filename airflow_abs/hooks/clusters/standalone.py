@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_abs.core.slots.executors import Executors
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.server_record import prepare_start, read_announcement
-from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, Executors, ServerStart
+from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, ServerStart
 from airflow_abs.hooks.clusters.submission import SparkSubmission
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import (

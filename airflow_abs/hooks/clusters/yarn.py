@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from airflow_abs.core.slots.executors import Executors
 from airflow_abs.exchange.paths import JobFolder, uri_for_spark
 from airflow_abs.exchange.records.server_record import prepare_start, read_announcement
-from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, Executors, ServerStart
+from airflow_abs.hooks.clusters.manager import UNKNOWN, ApplicationState, ServerStart
 from airflow_abs.hooks.clusters.submission import SparkSubmission
 from airflow_abs.spark.errors import ConnectServerUnreachableError
 from airflow_abs.spark.server.application import (
@@ -73,7 +74,10 @@ class Yarn:
         return read_announcement(folder, key)
 
     def executors(self, application: str) -> Executors | None:
-        about = (self._ask(f"/apps/{application}") or {}).get("app") or {}
+        found = self._ask(f"/apps/{application}")
+        if found is None:  # forgotten, or not read yet since the manager was restarted
+            return None
+        about = found["app"]
         asked = [each for each in about.get("resourceRequests") or () if each["resourceName"] == "*"]
         waiting = sum(int(each["numContainers"]) for each in asked)
         # One of the containers is the server's own.

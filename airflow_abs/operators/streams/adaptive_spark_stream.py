@@ -178,7 +178,7 @@ class AdaptiveSparkStream(BaseOperator):
             available_now=self.available_now,
             interval=self.interval,
         )
-        return DeclaredStream(program, self.checkpoint, self.conn_id, self._conf)
+        return DeclaredStream(program, self.checkpoint, self.conn_id, self._conf, self.resource_timeout)
 
     @property
     def _conf(self) -> dict[str, str]:

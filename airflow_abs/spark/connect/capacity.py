@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from airflow_abs.core.slots.executors import Executors
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.operations import get_config
 from airflow_abs.spark.connect.protocol import protos
@@ -11,10 +12,17 @@ from airflow_abs.spark.errors import ResourcesError
 
 _RANGE_SPLITS = re.compile(r"\bsplits=(\d+)")
 RANGE_ROWS = 1 << 20
-_LEAST_PARALLELISM = 2
+LEAST_PARALLELISM = 2
+"""What Spark says of a cluster without executors, and of one with two cores."""
+MASTER, FIXED_PARALLELISM = "spark.master", "spark.default.parallelism"
 _LOOK_SECONDS = 30.0
 _LEAST_PAUSE = 0.1
-AS_WITHOUT_EXECUTORS = f"the cluster has at most {_LEAST_PARALLELISM} cores, as Spark says of one without executors"
+AS_WITHOUT_EXECUTORS = f"the cluster has at most {LEAST_PARALLELISM} cores, as Spark says of one without executors"
+
+
+def describe_lack(told: Executors) -> str:
+    """What messages quote of the cluster manager if no executor runs; "" otherwise."""
+    return "" if told.running else f"the cluster manager says: {told}"
 
 
 def splits_of_range(explained: str) -> int | None:
@@ -31,31 +39,32 @@ def seconds_between_looks(timeout: float) -> float:
     return _LOOK_SECONDS if timeout < 0 else max(_LEAST_PAUSE, min(_LOOK_SECONDS, timeout))
 
 
-def executor_cores(capacity: int | None, master: str | None, fixed: str | None) -> int | None:
-    """The cores of a cluster's executors; None where Spark's answers do not tell.
+def seems_without_executors(capacity: int | None, master: str | None, fixed: str | None) -> bool:
+    """Whether Spark's answers are those of a cluster that has no executor.
 
     Of a cluster, Spark's default parallelism is the cores of all executors, but at least 2
-    (`CoarseGrainedSchedulerBackend.defaultParallelism`), so that 2 counts as none.
+    (`CoarseGrainedSchedulerBackend.defaultParallelism`), so that one of 2 cores looks the same.
 
     Args:
         capacity: Spark's default parallelism.
         master: `spark.master`; a local one is its own executor.
         fixed: `spark.default.parallelism`, which hides the number.
     """
-    if capacity is None or fixed is not None or master is None or re.match(r"local($|\[)", master):
-        return None
-    return capacity if capacity > _LEAST_PARALLELISM else 0
+    if capacity is None or capacity > LEAST_PARALLELISM or fixed is not None or master is None:
+        return False
+    return re.match(r"local($|\[)", master) is None
 
 
-async def read_executor_cores(connection: Connection, session_id: str) -> int | None:
-    """Ask a server for `executor_cores`.
+async def ask_without_executors(connection: Connection, session_id: str, capacity: int) -> bool:
+    """`seems_without_executors` of a server with this default parallelism; only that of a few cores is asked for more.
 
     Raises:
-        SparkOperationError: see `read_capacity`.
+        SparkOperationError: the server's own, or it does not answer.
     """
-    found = await get_config(connection, session_id, ["spark.master", "spark.default.parallelism"])
-    capacity = await read_capacity(connection, session_id)
-    return executor_cores(capacity, found["spark.master"], found["spark.default.parallelism"])
+    if capacity > LEAST_PARALLELISM:
+        return False
+    found = await get_config(connection, session_id, [MASTER, FIXED_PARALLELISM])
+    return seems_without_executors(capacity, found[MASTER], found[FIXED_PARALLELISM])
 
 
 async def read_capacity(connection: Connection, session_id: str) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from airflow_abs.core.slots.executors import Executors
 from airflow_abs.spark.access.credentials import token_credentials, token_failure, token_is_refused
 from airflow_abs.spark.access.tokens import TokenSource, current_token, refuse_token
 from airflow_abs.spark.errors import (
@@ -26,6 +27,12 @@ CLIENT_TYPE = "airflow_abs"
 _PUT_TOKEN = "put the server's token into"  # noqa: S105 - words of a message
 _MESSAGE_BYTES = 128 * 1024 * 1024  # as pyspark's client and the server
 
+AskExecutors = Callable[[], Executors | None]
+
+
+def not_told() -> None:
+    """Of a server whose cluster manager is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectEndpoint:
@@ -37,6 +44,7 @@ class ConnectEndpoint:
     "Bearer"; `session_header` takes the id of the Spark session that a call belongs to.
     `allow_untried_spark`: also a server of a release that was not tested, see `Abilities.check`.
     `remedy` says what to do if nothing answers there.
+    `executors` asks the server's cluster manager, which may block; its answer is None if that does not say.
     """
 
     host: str
@@ -51,6 +59,7 @@ class ConnectEndpoint:
     user_agent: str = CLIENT_TYPE
     allow_untried_spark: bool = False
     remedy: str = field(default="start it, or correct host, port and TLS in the connection", repr=False)
+    executors: AskExecutors = field(default=not_told, repr=False, compare=False)
 
     @classmethod
     def from_url(cls, url: str) -> ConnectEndpoint:

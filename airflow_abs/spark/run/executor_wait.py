@@ -10,7 +10,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from airflow_abs.core.wording import format_count
-from airflow_abs.spark.connect.capacity import AS_WITHOUT_EXECUTORS, read_executor_cores, seconds_between_looks
+from airflow_abs.spark.connect.capacity import (
+    AS_WITHOUT_EXECUTORS,
+    ask_without_executors,
+    describe_lack,
+    read_capacity,
+    seconds_between_looks,
+)
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.execute import Progress
 from airflow_abs.spark.connect.operations import Operation, interrupt_operation
@@ -72,9 +78,10 @@ class ExecutorWait:
             if self._waits_since is None or (waited := time.monotonic() - self._waits_since) < pause:
                 continue
             with suppress(SparkOperationError):  # the process that awaits the operation learns what the server has
-                if await read_executor_cores(self.connection, self.operation.session_id) != 0:
+                lack = await self._lack()
+                if not lack:
                     continue
-                found = f"{format_count(self._tasks, 'Spark task')} to run, and {AS_WITHOUT_EXECUTORS}"
+                found = f"{format_count(self._tasks, 'Spark task')} to run, and {lack}"
                 log.warning("waiting for resources: %s; %.0f s so far", found, waited)
                 if 0 <= self.seconds <= waited:
                     self._refusal = (
@@ -83,3 +90,12 @@ class ExecutorWait:
                         "or raise resource_timeout"
                     )
                     await interrupt_operation(self.connection, self.operation.session_id, self.operation.operation_id)
+
+    async def _lack(self) -> str:
+        """How one knows that the cluster has no executor; "" if it has some."""
+        told = await asyncio.to_thread(self.connection.endpoint.executors)
+        if told is not None:
+            return describe_lack(told)
+        asked = (self.connection, self.operation.session_id)
+        is_without = await ask_without_executors(*asked, await read_capacity(*asked))
+        return AS_WITHOUT_EXECUTORS if is_without else ""

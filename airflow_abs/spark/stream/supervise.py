@@ -11,7 +11,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from airflow_abs.core.streaming.failures import QueryFailure
@@ -38,6 +38,7 @@ from airflow_abs.spark.connect.capacity import read_capacity
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.connect.operations import derive_id, release_session, set_config
 from airflow_abs.spark.errors import ConnectServerUnreachableError, SparkOperationError
+from airflow_abs.spark.stream.first_task import FirstTask
 from airflow_abs.spark.stream.query import (
     Activity,
     RunningQuery,
@@ -90,6 +91,10 @@ class StreamRun:
     _batch: int | None = None
     _asked: Seen | None = None
     _renewed_at: float = 0.0
+    _first_task: FirstTask = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._first_task = FirstTask(self._session_of_slots)
 
     async def run(self) -> Ended:
         """Until the query has ended for good.
@@ -104,6 +109,7 @@ class StreamRun:
             ended = await self._look()
             if ended is None:
                 await asyncio.sleep(self._pause())
+        await self._first_task.forget(self.connection)
         await self.attend(Activity.ENDED)
         await asyncio.to_thread(self.lease.give_back)
         return ended
@@ -154,14 +160,30 @@ class StreamRun:
             found.append(TimePassed())
         match self.supervisor.state:
             case State.WAITING_FOR_RESOURCES:
-                found.append(SlotsSeen(await self._count_slots()))
+                found.append(await self._see_slots_to_start())
             case State.EXECUTING | State.STOP_WITH_SAVEPOINT if self._query is not None:
                 found += await self._watch_on_its_server(self._query)
         return found
 
+    async def _see_slots_to_start(self) -> SlotsSeen:
+        """Spark also says 2 of a cluster without executors. A query that runs already has no need to know."""
+        slots = await self._count_slots()
+        if not slots or self._query is not None:
+            return SlotsSeen(slots)
+        try:
+            if await self._first_task.has_run(self.connection, slots):
+                return SlotsSeen(slots)
+        except SparkOperationError as error:
+            log.warning("%s: %s", self.stream.name, error)
+        return SlotsSeen(0, self._first_task.lack)
+
+    @property
+    def _session_of_slots(self) -> str:
+        return derive_id("slots", self.stream.name)
+
     async def _count_slots(self) -> int:
         try:
-            return await read_capacity(self.connection, derive_id("slots", self.stream.name))
+            return await read_capacity(self.connection, self._session_of_slots)
         except SparkOperationError as error:
             log.warning("%s: %s", self.stream.name, error)
         try:
@@ -229,6 +251,7 @@ class StreamRun:
             log.info("%s: found running, run %s", self.stream.name, self._query.run_id)
             return QueryStarted(self.lease.holder.slots)
         session_id = str(uuid.uuid4())
+        await self._first_task.forget(self.connection)
         try:
             conf, plan = await asyncio.to_thread(self.stream.at, slots)
             is_alone = await self._end_last_session()

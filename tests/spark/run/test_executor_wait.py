@@ -1,4 +1,4 @@
-"""On a cluster without a worker, `plan` and an operation end with what they wanted; one that comes late is enough."""
+"""On a cluster without a worker, an operation ends with what it wanted; one that comes late is enough."""
 
 from __future__ import annotations
 
@@ -6,69 +6,56 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from airflow_abs.exchange.paths import JobFolder
-from airflow_abs.spark.connect.capacity import executor_cores
+from airflow_abs.core.slots.executors import Executors
+from airflow_abs.spark.connect.capacity import seems_without_executors
 from airflow_abs.spark.connect.connection import open_connection
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.connect.execute import OperationOutcome, Progress, execute_operation
 from airflow_abs.spark.connect.operations import Operation, derive_id
-from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.errors import ResourcesError
-from airflow_abs.spark.planning import check_shared
 from airflow_abs.spark.run.executor_wait import ExecutorWait
-from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embedded_server
-from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from tests.spark.connect_plans import write_parquet
-from tests.standalone import Standalone, choose_ports, master_started, worker_started
+from tests.spark.empty_cluster import empty_cluster, server_on
+from tests.standalone import Standalone, worker_started
 
 SECONDS = 2.0
 LATE_SECONDS = 120.0
 
 
 @pytest.mark.parametrize(
-    ("capacity", "master", "fixed", "cores"),
+    ("capacity", "master", "fixed", "is_without"),
     [
-        (2, "spark://host:7077", None, 0),
-        (3, "spark://host:7077", None, 3),
-        (2, "local-cluster[1,1,1024]", None, 0),
-        (2, "yarn", "200", None),
-        (2, "local[2]", None, None),
-        (1, "local", None, None),
-        (None, "yarn", None, None),
-        (2, None, None, None),
+        (2, "spark://host:7077", None, True),
+        (3, "spark://host:7077", None, False),
+        (2, "local-cluster[1,1,1024]", None, True),
+        (2, "yarn", "200", False),
+        (2, "local[2]", None, False),
+        (1, "local", None, False),
+        (None, "yarn", None, False),
+        (2, None, None, False),
     ],
 )
 def test_two_cores_of_a_cluster_are_none(
-    capacity: int | None, master: str | None, fixed: str | None, cores: int | None
+    capacity: int | None, master: str | None, fixed: str | None, is_without: bool
 ) -> None:
-    assert executor_cores(capacity, master, fixed) == cores
+    assert seems_without_executors(capacity, master, fixed) == is_without
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """A master, nothing else."""
-    place = choose_ports()
-    with master_started(place, tmp_path_factory.mktemp("master")):
+    with empty_cluster(tmp_path_factory.mktemp("cluster")) as place:
         yield place
 
 
 @pytest.fixture(scope="module")
 def endpoint(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectEndpoint]:
-    folder = tmp_path_factory.mktemp("server")
-    folder.chmod(0o700)
-    conf = {
-        "spark.master": f"spark://127.0.0.1:{cluster.port}",
-        "spark.executor.memory": "512m",
-        "spark.connect.progress.reportInterval": "200ms",
-    }
-    try:
-        yield ensure_embedded_server(folder, settings=EmbeddedSettings(conf=tuple(conf.items())))
-    finally:
-        stop_embedded_server(folder)
+    with server_on(cluster, tmp_path_factory.mktemp("server")) as endpoint:
+        yield endpoint
 
 
 async def write(
@@ -98,12 +85,12 @@ def test_an_operation_ends_without_an_executor(
 
 
 @pytest.mark.spark
-def test_plan_ends_without_an_executor(endpoint: ConnectEndpoint, tmp_path: Path) -> None:
-    with (
-        open_session(endpoint) as session,
-        pytest.raises(ResourcesError, match=r"Spark ran nothing for .* s: plan wants one Spark task"),
-    ):
-        check_shared(session, JobFolder(tmp_path, "dag", "run", "job"), SECONDS)
+def test_what_the_cluster_manager_says_of_executors_is_in_the_error(endpoint: ConnectEndpoint, tmp_path: Path) -> None:
+    told = replace(endpoint, executors=lambda: Executors(0, 2, "its queue is full"), user_id="told")
+    with pytest.raises(ResourcesError) as refused:
+        asyncio.run(write(told, tmp_path / "out", SECONDS))
+    said = "2 Spark tasks to run, and the cluster manager says: 0 executors run, 2 wait: its queue is full; give the "
+    assert said in str(refused.value)
 
 
 @pytest.mark.spark
@@ -114,7 +101,7 @@ def test_a_worker_that_comes_late_is_enough(endpoint: ConnectEndpoint, cluster: 
             write(endpoint, tmp_path / "out", LATE_SECONDS, lambda seen: waits.set() if seen.tasks_total else None)
         )
         await asyncio.wait_for(waits.wait(), 60)
-        entered = worker_started(cluster, tmp_path / "worker")
+        entered = worker_started(cluster, tmp_path / "worker")  # not before the operation waits
         await asyncio.to_thread(entered.__enter__)
         try:
             return await written

@@ -45,6 +45,7 @@ class Place:
     conf: dict[str, str] = field(default_factory=lambda: {"spark.sql.shuffle.partitions": "2"})
     partition_by: tuple[str, ...] = ()
     restarts: int = 20
+    resource_timeout: float = 60
 
     def deliver(self, number: int, query: str | None = None) -> None:
         """A file of a hundred rows, a second apart, whole at once."""
@@ -82,7 +83,7 @@ class Place:
         owner: str = "task",
         again: Callable[[], Awaitable[Connection]] | None = None,
     ) -> AsyncIterator[StreamRun]:
-        wait = WaitOptions(resource_timeout=60, stabilization=1)
+        wait = WaitOptions(resource_timeout=self.resource_timeout, stabilization=1)
         judge = FailureJudge(FixedDelay(self.restarts, 100))
         async with open_connection(self.endpoint) as connection:
 
