@@ -17,8 +17,9 @@ import pytest
 
 from airflow_abs.spark.connect.protocol import pyspark_folder
 from testbed.places.yarn import YarnCluster
-from tests.places.daily import SECONDS
+from tests.places.daily import JOIN, SECONDS
 from tests.places.on_cluster import START, OnCluster, processes
+from tests.task_instances import clear_task
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.places, pytest.mark.spark, pytest.mark.services, pytest.mark.timeout(3600)]
@@ -32,8 +33,9 @@ class Place(OnCluster):
 
     def master(self, application: str) -> int:
         """Process id of the application's master, which is the Spark server."""
-        found = (each for each in processes() if "ApplicationMaster" in each.command and application in each.command)
-        return next(each.pid for each in found if Path(f"/proc/{each.pid}/comm").read_text().strip() == "java")
+        found = [each for each in processes() if "ApplicationMaster" in each.command and application in each.command]
+        (master,) = (each.pid for each in found if Path(f"/proc/{each.pid}/comm").read_text().strip() == "java")
+        return master
 
     def nothing_is_left(self, run_id: str) -> None:
         """Of its server: no application, process or file."""
@@ -101,4 +103,34 @@ def test_a_submitter_that_is_killed_leaves_a_server_that_its_next_try_takes(plac
     assert application in place.log(run_id, START)
     assert {"KILLED"} == {each["state"] for each in place.yarn.applications() if each["id"] == application}
     print(f"processes {killed} were killed while {application} was submitted; it was taken over", flush=True)
+    place.nothing_is_left(run_id)
+
+
+def test_a_full_queue_is_told_and_waited_for(place: Place) -> None:
+    with place.held(1) as first:
+        second = place.start(3)
+        place.wait_for(second, START, "running", "up_for_reschedule")
+        wait_until(lambda: "AM resource limit exceeded" in place.log(second, START), SECONDS)
+    place.ends_right(first, 1)
+    place.ends_right(second, 3)
+    told = next(line for line in place.log(second, START).splitlines() if "AM resource limit exceeded" in line)
+    print(f"{second}: {told[:400]}", flush=True)
+    place.nothing_is_left(second)
+
+
+def test_a_restarted_manager_costs_no_try_and_one_range_is_cleared_alone(place: Place) -> None:
+    with place.held(4) as run_id:
+        place.yarn.manager.kill()
+        place.yarn.manager.start()
+        place.yarn.wait_for_node()
+    place.ends_right(run_id, 4)
+    assert place.retries(run_id) == 0
+    place.nothing_is_left(run_id)
+    former = {each["id"] for each in place.yarn.applications()}
+    clear_task(place.api, place.dag_id, run_id, JOIN, map_index=0)
+    place.ends_right(run_id, 4)
+    assert len({each["id"] for each in place.yarn.applications()} - former) == 1  # its server, started for the range
+    tries = place.tries(run_id, JOIN)
+    assert tries.pop(0) == 2
+    assert set(tries.values()) | set(place.tries(run_id, "revenue.orders.run").values()) == {1}
     place.nothing_is_left(run_id)
