@@ -33,7 +33,7 @@ from airflow_abs.exchange.records.plan import (
 from airflow_abs.exchange.records.slices import Slice, cut_slices
 from airflow_abs.exchange.sources.files import Files
 from airflow_abs.exchange.sources.listing import SourceFile
-from airflow_abs.exchange.sources.planned_source import PlannedSource
+from airflow_abs.exchange.sources.planned_source import PlannedSource, SourceColumn
 from airflow_abs.exchange.storage.whole_files import encode_json, write_json
 
 BEGAN = 1_767_225_600.0  # 2026-01-01
@@ -72,6 +72,7 @@ class RecordedRun:
     stored: dict[str, StoredDecision] = field(default_factory=dict)
     manifests: dict[str, dict[int, Manifest]] = field(default_factory=dict)
     schema: str = "{}"
+    column_sources: Mapping[str, Mapping[str, tuple[SourceColumn, ...]]] = field(default_factory=dict)
 
     @property
     def subpartitions(self) -> int:
@@ -79,9 +80,9 @@ class RecordedRun:
 
     @property
     def plan(self) -> JobPlan:
-        return JobPlan(
-            "plan-1", tuple(map(self._planned, self.regions)), self.options, self.slots, "4.2.0", began=BEGAN
-        )
+        regions = tuple(map(self._planned, self.regions))
+        found = self.column_sources
+        return JobPlan("plan-1", regions, self.options, self.slots, "4.2.0", began=BEGAN, column_sources=found)
 
     def write_plan(self) -> None:
         for region in self.regions:

@@ -13,6 +13,7 @@ from airflow_abs.exchange.publish.publication import Publication
 from airflow_abs.exchange.records.plan import JobPlan
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.runs.run_view import RegionView
+from airflow_abs.exchange.sources.planned_source import PlannedSource
 from airflow_abs.exchange.storage.locations import S3_SCHEMES
 from airflow_abs.exchange.storage.uris import without_connection
 
@@ -24,7 +25,7 @@ _OF_EVERY_SINK = {"expectations", *(field.name for field in fields(Publication))
 
 def read_lineage(folder: JobFolder, region: str, published: Mapping[str, Mapping[str, Any]]) -> Any:
     """Sources that a region's sinks come from, and the sinks with their rows and bytes, as an `OperatorLineage`. Each
-    has its columns; tables also have the version that was read or created.
+    has its columns; tables also have the version that was read or created, sinks the source columns of theirs.
 
     Args:
         published: what `commit` returned.
@@ -52,6 +53,7 @@ def read_lineage(folder: JobFolder, region: str, published: Mapping[str, Mapping
         statistics = OutputStatisticsOutputDatasetFacet(rowCount=rows, size=size, fileCount=files)
         name = split_table(sink.label) if sink.table is not None else split_uri(sink.label)
         made = facets(version_made(published.get(sink.vertex, {})), own.planned.step(sink.result).schema)
+        made |= _column_lineage(run.plan, sink.vertex)
         outputs.append(OutputDataset(*name, facets=made, outputFacets={"outputStatistics": statistics}))
     return OperatorLineage(inputs=inputs, outputs=outputs)
 
@@ -87,13 +89,32 @@ def sources_of(plan: JobPlan, region: str) -> dict[tuple[str, str], ReadSource]:
     planned = plan.region(region)
     found: dict[tuple[str, str], ReadSource] = {}
     for source in planned.sources:
-        if source.files is not None:
-            found[split_uri(source.files.path)] = ReadSource("", source.schema)
-        elif source.table is not None:
-            found[split_table(source.table.table)] = ReadSource(source.table.version, source.schema)
+        version = source.table.version if source.table is not None else ""
+        found[_name_of(source)] = ReadSource(version, source.schema)
     for entry in planned.inputs:
         found |= sources_of(plan, entry.region)
     return found
+
+
+def _name_of(source: PlannedSource) -> tuple[str, str]:
+    """Its namespace and name."""
+    if source.files is not None:
+        return split_uri(source.files.path)
+    assert source.table is not None  # noqa: S101
+    return split_table(source.table.table)
+
+
+def _column_lineage(plan: JobPlan, vertex: str) -> dict[str, Any]:
+    """The facet of a vertex' sink; none if no column's sources are known."""
+    from openlineage.client.facet_v2 import column_lineage_dataset as facet
+
+    names = {source.name: _name_of(source) for region in plan.regions for source in region.sources}
+    described = {
+        column: facet.Fields([facet.InputField(*names[each.source], each.column) for each in sources])
+        for column, sources in plan.column_sources.get(vertex, {}).items()
+        if sources
+    }
+    return {"columnLineage": facet.ColumnLineageDatasetFacet(described)} if described else {}
 
 
 def version_made(published: Mapping[str, Any]) -> str:

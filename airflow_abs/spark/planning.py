@@ -39,6 +39,7 @@ from airflow_abs.exchange.sources.pinned import write_pinned_files
 from airflow_abs.exchange.sources.planned_source import PlannedSource, vertex_of
 from airflow_abs.exchange.storage.locations import ExchangePath, locate
 from airflow_abs.exchange.storage.whole_files import check_writable, write_atomic, write_json
+from airflow_abs.spark.column_sources import find_column_sources
 from airflow_abs.spark.compile.declared_joins import spreads_a_side
 from airflow_abs.spark.compile.expectations import check_expectations
 from airflow_abs.spark.compile.joined import join_vertices
@@ -109,6 +110,8 @@ def plan_job(
     graph = graph.with_single_subtask(_log_whole(findings))
     log_portions(proofs.values())
     _propose_pruning(graph, compiled, proofs.values(), programs, open_path)
+    published = [name for name, program in programs.items() if program.sink is not None]
+    column_sources = find_column_sources([each.name for each in graph.vertices], compiled, proofs, published)
     slots = options.slots or facts.slots or read_slots(session)
     declared = [program.declared for program in programs.values()]
     unrepeatable = find_declared_demands(declared, _find_unrepeatable(compiled)).nondeterministic
@@ -154,6 +157,7 @@ def plan_job(
         data_interval=facts.data_interval,
         installation=facts.installation,
         former_jobs=facts.former_jobs,
+        column_sources=column_sources,
     )
     plan = number_plan(folder, plan, time.time())
     write_json(folder.plan_path, plan.to_json())

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.pinned import PinnedTable
+from airflow_abs.exchange.sources.planned_source import SourceColumn
 from airflow_abs.execution.lineage import (
     ReadSource,
     sources_of,
@@ -99,6 +100,7 @@ def test_what_commit_tells_reaches_a_file_as_an_openlineage_event(tmp_path: Path
 
     run = revenue_run(tmp_path / "exchange")
     run.schema = SCHEMA
+    run.column_sources = {"by_region": {"region": (SourceColumn("customers.source", "region"),), "n": ()}}
     run.write_plan()
     run.run()
     commit = CommitOperator(
@@ -128,6 +130,9 @@ def test_what_commit_tells_reaches_a_file_as_an_openlineage_event(tmp_path: Path
             ("place", "struct", [("zip", "integer", [])]),
         ]
     assert sink["facets"]["version"]["datasetVersion"] == "snapshot 7041"
+    assert list(sink["facets"]["columnLineage"]["fields"]) == ["region"]
+    (origin,) = sink["facets"]["columnLineage"]["fields"]["region"]["inputFields"]
+    assert [origin[each] for each in ("namespace", "name", "field")] == ["file", "/lake/customers", "region"]
     region = read_run(run.folder).region("by_region")
     statistics = sink["outputFacets"]["outputStatistics"]
     assert (sink["namespace"], sink["name"]) == ("file", "/mart/revenue")

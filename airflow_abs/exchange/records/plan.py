@@ -29,7 +29,7 @@ from airflow_abs.exchange.py_files import PyFile
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.exchange.records.reading import Count, Positive, Seconds, as_record, refuse
 from airflow_abs.exchange.sources.files import Files
-from airflow_abs.exchange.sources.planned_source import PlannedSource, column_names, vertex_of
+from airflow_abs.exchange.sources.planned_source import PlannedSource, SourceColumn, column_names, vertex_of
 from airflow_abs.exchange.storage.locations import locate
 from airflow_abs.exchange.storage.whole_files import decode_json, read_bytes, read_json
 
@@ -216,7 +216,8 @@ class JobPlan:
     them, rendered. `generation` is higher than that of the run's plans before, and `former_sinks` are vertices that
     published then and do not now. `data_interval` is the run's, in ISO form; None if it has none. `installation` names
     the Airflow that planned it; only older plans have none. `former_jobs` are what the job was called in earlier plans
-    of the run, see `find_former_jobs`.
+    of the run, see `find_former_jobs`. `column_sources` are those of the columns of sinks, by vertex and column, as far
+    as they are known.
     """
 
     id: str
@@ -237,6 +238,7 @@ class JobPlan:
     data_interval: tuple[str, str] | None = None
     installation: str | None = None
     former_jobs: tuple[str, ...] = ()
+    column_sources: Mapping[str, Mapping[str, tuple[SourceColumn, ...]]] = field(default_factory=dict)
 
     @property
     def sink_vertices(self) -> tuple[str, ...]:

@@ -11,6 +11,14 @@ from airflow_abs.exchange.sources.pinned import PinnedTable
 from airflow_abs.exchange.sources.pruned_by import PrunedBy
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class SourceColumn:
+    """A column of the source of this name, see `PlannedSource`."""
+
+    source: str
+    column: str
+
+
 @dataclass(frozen=True, slots=True)
 class TakenFiles:
     """What `plan` took of an incremental source: the digest of the run's own files, and the vertices whose sinks their
