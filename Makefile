@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes, and each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 test-yarn test-kubernetes check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-matrix test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
+.PHONY: help demo prepare prepared test test-rest test-all test-repeat test-cluster test-kafka test-s3 test-yarn test-kubernetes test-compose check coverage test-fast test-faults test-model test-proof test-spark-versions test-airflow-versions test-matrix test-client lint types imports fmt bench screenshots docs dist clean lock java host cluster cluster-status cluster-down secrets
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -58,6 +58,11 @@ test-yarn: $(READY) java ## the daily job with a Spark server per run on YARN: i
 test-kubernetes: $(READY) java ## the daily job with a Spark server per run on Kubernetes, as root: deleted pods, a killed submitter, a full namespace, rights
 	@$(BIN)/python -m testbed.places kubernetes
 	PYTHONPATH=$(CURDIR)/build/places/kubernetes/modules $(BIN)/pytest -s tests/places/test_kubernetes.py $(TEST_ARGS)
+
+# With RUNS=20 that many runs end besides while containers are restarted one after the other.
+test-compose: $(READY) ## docker-compose.yaml in real containers, as root: killed and recreated ones, wrong and missing secrets (RUNS=20)
+	@$(BIN)/python -m testbed.places compose
+	AIRFLOW_ABS_RUNS=$(RUNS) $(BIN)/pytest -s tests/places/test_compose.py $(TEST_ARGS)
 
 TIMES ?= 20
 REPEATED := tests/services tests/faults tests/spark/stream tests/operators/streams tests/triggers

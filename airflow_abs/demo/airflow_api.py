@@ -68,14 +68,18 @@ Progress = Callable[[list[SubtaskState]], None]
 
 
 class AirflowApi:
-    """Requests to the API server at `url` as the SimpleAuthManager's admin (all users are admins)."""
+    """Requests to the API server at `url` as the bearer of `token`; without one as the SimpleAuthManager's admin, which
+    all users are where none has to log in.
+    """
 
-    def __init__(self, url: str, *, timeout: float = 120.0) -> None:
+    def __init__(self, url: str, *, timeout: float = 120.0, token: str = "") -> None:
         import httpx
 
         self.url = url
         # Loopback: a proxy from the environment would only be in the way. A busy machine may take a minute to answer.
         self._http: httpx.Client = httpx.Client(base_url=url, timeout=timeout, trust_env=False)
+        if token:
+            self._http.headers["Authorization"] = f"Bearer {token}"
 
     def close(self) -> None:
         self._http.close()

@@ -1,6 +1,7 @@
-"""Places where the package runs for real, started on this host from packages: a Kafka broker, a store like S3, YARN.
+"""Places where the package runs for real, on this host, made from packages: a Kafka broker, a store like S3, clusters.
 
-    python -m testbed.places kafka|s3|yarn     fetches what a place needs, into `build/places`, where it stays
+    python -m testbed.places kafka|s3|yarn|kubernetes|compose
 
-`make test-kafka`, `make test-s3` and `make test-yarn` do that, and then run the scenes in `tests/places`.
+fetches what a place needs into `build/places`, where it stays. `make test-kafka` and its like do that, and then run
+the scenes in `tests/places`.
 """

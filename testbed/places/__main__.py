@@ -1,4 +1,4 @@
-"""`python -m testbed.places kafka|s3|yarn|kubernetes`: bring what the place needs."""
+"""`python -m testbed.places kafka|s3|yarn|kubernetes|compose`: bring what the place needs."""
 
 from __future__ import annotations
 

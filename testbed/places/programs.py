@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from airflow_abs.spark.server.connector_jars import CONNECTORS, JarsMissingError, fetch_jars, fetch_listed, read_list
-from testbed.places import kubernetes_programs
+from testbed.places import compose_images, kubernetes_programs
 from testbed.places.place import FOLDER, PlaceError
 
 GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
@@ -26,7 +26,13 @@ BRINGS = {
         f"Kubernetes {kubernetes_programs.RELEASE}, which Go builds (10 minutes of CPU), an image of Debian with Java "
         "and this environment's Spark (1.2 GB), and Airflow's provider of Kubernetes"
     ),
+    "compose": "two minimal Debians by debootstrap, and of its packages Python, PostgreSQL, Redis, nginx and Compose",
 }
+_OWN = {
+    "kubernetes": (kubernetes_programs.fetch, kubernetes_programs.is_fetched),
+    "compose": (compose_images.fetch, compose_images.is_fetched),
+}
+"""Which make what they need themselves: how, and whether they have."""
 _SERVERS = {"kafka": "kafka_broker", "yarn": "yarn"}
 """Of which place a list of jars is the server."""
 
@@ -37,8 +43,8 @@ def fetch(place: str) -> None:
     Raises:
         PlaceError: a program of this host is missing, or a registry does not give something.
     """
-    if place == "kubernetes":
-        kubernetes_programs.fetch()
+    if place in _OWN:
+        _OWN[place][0]()
         return
     missing = [name for name in NEEDS[place] if shutil.which(name) is None]
     if missing:
@@ -60,8 +66,8 @@ def fetch(place: str) -> None:
 
 def is_fetched(place: str) -> bool:
     """Whether its scenes can run without a download."""
-    if place == "kubernetes":
-        return kubernetes_programs.is_fetched()
+    if place in _OWN:
+        return _OWN[place][1]()
     wanted = [connector_folder(place)] if place in CONNECTORS else []
     return all(each.exists() for each in [*wanted, gateway() if place == "s3" else jars_folder(place)])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 from airflow_abs.demo.airflow_api import AirflowApi
 from airflow_abs.demo.generate import DataSpec, generate
 from airflow_abs.demo.oracle import verify
-from airflow_abs.demo.services import AirflowServices
 from tests.task_instances import wait_for_task
 
 DAYS = tuple(date(2026, 1, day) for day in range(1, 8))
@@ -25,6 +25,13 @@ def generate_days(folder: Path) -> None:
     generate(DataSpec(folder, DAYS, 0.02, hot_day=DAYS[2]))
 
 
+class Airflow(Protocol):
+    """Services that run, of whatever kind."""
+
+    @property
+    def api(self) -> AirflowApi: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Daily:
     """Airflow's services with the DAG `dag_id`, which writes what the example `daily_revenue` does.
@@ -32,12 +39,14 @@ class Daily:
     Args:
         data: what `generate_days` made.
         mart: where the DAG publishes, a folder per day.
+        days: of the data.
     """
 
-    airflow: AirflowServices
+    airflow: Airflow
     data: Path
     mart: Path
     dag_id: str = _EXAMPLE
+    days: tuple[date, ...] = DAYS
 
     @property
     def api(self) -> AirflowApi:
@@ -45,7 +54,7 @@ class Daily:
 
     def start(self, day: int, run_id: str = "", dag_id: str = "") -> str:
         self.api.wait_for_dag(dag_id or self.dag_id, SECONDS)
-        logical = datetime.combine(DAYS[day], datetime.min.time(), UTC) + timedelta(days=1)
+        logical = datetime.combine(self.days[day], datetime.min.time(), UTC) + timedelta(days=1)
         return self.api.trigger_run(dag_id or self.dag_id, logical, run_id=run_id or f"day-{day}")
 
     def wait_for(self, run_id: str, task_id: str, *states: str, map_index: int = -1) -> int:
@@ -59,7 +68,7 @@ class Daily:
     def ends_right(self, run_id: str, day: int) -> None:
         state = self.api.wait_for_run(self.dag_id, run_id, SECONDS)
         assert state == "success", self.told(run_id)
-        verdict = verify(_EXAMPLE, DAYS[day], self.data, self.mart / f"ds={DAYS[day]}")
+        verdict = verify(_EXAMPLE, self.days[day], self.data, self.mart / f"ds={self.days[day]}")
         assert verdict.problem is None, verdict.problem
         print(f"{run_id}: {verdict.rows} rows, as DuckDB has them; {self.retries(run_id)} retries", flush=True)
 

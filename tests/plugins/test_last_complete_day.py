@@ -132,5 +132,5 @@ def test_other_schedules_that_count_hours_load_every_day_once(schedule: Any, sta
 
 def test_a_run_without_a_logical_date_says_what_to_pass_and_is_not_retried() -> None:
     dag = DAG("daily", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1, tz="UTC"))
-    with pytest.raises(AirflowFailException, match=r"this run has no logical date.*--logical-date 2026.*params\.day"):
+    with pytest.raises(AirflowFailException, match=r"this run has no logical date.*--to-date 2026.*params\.day"):
         render(dag, None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_abs.spark.server.free_ports import choose_free_ports
-from testbed.places import programs
+from testbed.places import compose_images, container_engine, programs
 from testbed.places.__main__ import main
 from testbed.places.kafka_broker import kafka_broker
 from testbed.places.place import PlaceError
@@ -32,11 +32,33 @@ def test_a_host_that_cannot_is_refused_in_one_sentence(
     assert not (tmp_path / "places").exists()
 
 
+def test_a_host_without_a_container_engine_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(container_engine, "search_path", lambda: str(tmp_path))
+    monkeypatch.setattr(compose_images, "_MADE", tmp_path / "images")
+    assert main("compose") == 1
+    told = capsys.readouterr().err
+    assert told.startswith("compose cannot run on this host: dockerd, docker, ")
+    assert "(Debian: apt-get install --no-install-recommends debootstrap docker.io " in told
+    assert told.count("\n") == 1
+
+
+def test_rules_and_networks_of_the_engine_are_told_from_those_of_others() -> None:
+    ours = (
+        "-A FORWARD -j DOCKER-USER",
+        "-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE",
+        "br-0123456789ab",
+    )
+    assert all(container_engine._ITS_RULES.search(each) for each in ours)
+    assert not container_engine._ITS_RULES.search("-A FORWARD -i cni0 -j ACCEPT")
+
+
 def test_a_place_that_nobody_knows_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main("moon") == 2
     assert (
         capsys.readouterr().err
-        == "python -m testbed.places: found 'moon', expected one of kafka, s3, yarn, kubernetes\n"
+        == "python -m testbed.places: found 'moon', expected one of kafka, s3, yarn, kubernetes, compose\n"
     )
 
 
