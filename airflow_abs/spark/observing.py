@@ -2,6 +2,10 @@
 
 All of it is observed metrics of the one operation that writes; nothing is read twice. Whether a row repeats a key is
 known by a window over the subtask's rows, which the template has as a column of its own (`mark_repeats`).
+
+Of rows that could be written as partial results it also counts the groups in a sample: `plan` then knows on the next
+day whether that pays. The sample has all rows of one group in `SAMPLED`, so groups over rows is the share that one
+group by per subtask would leave of all rows.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_abs.core.durability.prediction import SAMPLED
 from airflow_abs.core.expect.expectations import Expectation, unique_keys
 from airflow_abs.core.expect.verdicts import Tally
 from airflow_abs.core.sql_names import quote
@@ -20,16 +25,20 @@ from airflow_abs.spark.relations import Relation, drop_columns, sql_expression
 
 REPEAT_PREFIX = "__airflow_abs_repeats_"
 """Of the columns that say whether a row repeats the key of an earlier one."""
+_SAMPLE = "__airflow_abs_sampled"
+"""The column with the hash of a sampled row's group; NULL in other rows. It is computed before Spark counts, because
+generated code computes it, and what counts distinct values interprets its argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """What one write counted; None is what was not asked for. A checksum is 0 for no rows. `combined` are the rows that
-    were combined into partial results."""
+    were combined into partial results, `sampled` the rows and the groups (within 5 %) of a sample."""
 
     rows: int | None = None
     checksum: int | None = None
     combined: int | None = None
+    sampled: tuple[int, int] | None = None
     tallies: Mapping[str, Tally] = field(default_factory=dict)
 
 
@@ -70,12 +79,15 @@ def observe(relation: Relation, name: str, step: PlannedStep) -> Relation:
         metrics.append(sql_expression(f"sum({step.row_hash})"))
     if step.rows_column:
         metrics.append(sql_expression(f"sum({quote(step.rows_column)})"))
+    if step.sampled:
+        relation = _mark_sample(relation, step.sampled)
+        metrics += [sql_expression(f"{function}({_SAMPLE})") for function in ("count", "approx_count_distinct")]
     for expectation in step.expectations:
         metrics += _metrics(expectation, step.expectations)
     if not metrics:
         return relation
     observed = collect_metrics(relation, name, metrics)
-    added = _repeat_columns(step.expectations)
+    added = _repeat_columns(step.expectations) + ([_SAMPLE] if step.sampled else [])
     return drop_columns(observed, added) if added else observed
 
 
@@ -90,8 +102,18 @@ def read_observed(observed: Mapping[str, bytes], name: str, step: PlannedStep) -
     rows = next(values)
     checksum = next(values) if step.row_hash else None
     combined = next(values) if step.rows_column else None
+    sampled = (next(values), next(values)) if step.sampled else None
     counted = [each for each in step.expectations if not each.is_row_count]
-    return Observed(rows, checksum, combined, {each.name: Tally(next(values), next(values)) for each in counted})
+    tallies = {each.name: Tally(next(values), next(values)) for each in counted}
+    return Observed(rows, checksum, combined, sampled, tallies)
+
+
+def _mark_sample(relation: Relation, groups: Sequence[str]) -> Relation:
+    group = f"xxhash64({', '.join(map(quote, groups))})"
+    value = sql_expression(f"CASE WHEN pmod({group}, {SAMPLED}) = 0 THEN {group} END")
+    proto = protos()
+    alias = proto.Expression.Alias(expr=value, name=[_SAMPLE])
+    return proto.Relation(with_columns=proto.WithColumns(input=relation, aliases=[alias]))
 
 
 def collect_metrics(relation: Relation, name: str, metrics: Sequence[Any]) -> Relation:
@@ -120,7 +142,7 @@ def _repeat_columns(expectations: Sequence[Expectation]) -> list[str]:
 
 def _is_observed(step: PlannedStep) -> bool:
     """Text formats do not say how many rows they hold."""
-    return step.format != "parquet" or bool(step.row_hash or step.expectations or step.rows_column)
+    return step.format != "parquet" or bool(step.row_hash or step.expectations or step.rows_column or step.sampled)
 
 
 def _metrics(expectation: Expectation, among: Sequence[Expectation]) -> list[Any]:

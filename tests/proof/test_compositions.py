@@ -95,7 +95,7 @@ def test_what_is_accepted_gives_in_parts_the_rows_of_the_whole(bench: Compositio
             raise
     print(
         f"of {EXAMPLES} compositions: {dict(outcomes)}, {bench.missed_columns} columns too few were refused, "
-        f"{bench.spread} inputs were spread"
+        f"{bench.spread} inputs were spread, {bench.grouped_first} were grouped before a join"
     )
     assert set(outcomes) <= {ACCEPTED, "refused", *OF_SPARK}
     assert sum(outcomes[each] for each in OF_SPARK) < MOST_OF_SPARK * sum(outcomes.values()), outcomes
@@ -103,6 +103,13 @@ def test_what_is_accepted_gives_in_parts_the_rows_of_the_whole(bench: Compositio
     assert outcomes[ACCEPTED] > LEAST_ACCEPTED * sum(outcomes.values()), outcomes
     assert bench.missed_columns > 0
     assert bench.spread > 0
+
+
+def test_rows_are_grouped_before_they_are_joined(bench: CompositionBench) -> None:
+    before = bench.grouped_first
+    steps = (Step("join", 0, 0), Step("group", 0, 0))
+    assert try_composition(bench, Composition(hashed(0), hashed(0), steps)) == ACCEPTED
+    assert bench.grouped_first > before
 
 
 def shorten(bench: CompositionBench, composition: Composition) -> Composition:

@@ -101,7 +101,8 @@ class RunHistory:
 
     `regions` are those that were decided, whole or not. `source_bytes` is what its sources held, by vertex. `date` is
     its logical date in ISO form, "" if unknown. `partial_shares` has partial aggregates per input row, by the
-    vertex that wrote them. `passed` is what Spark counted on edges inside an operation, by the vertex that made it.
+    vertex that wrote them, or as sampled where it wrote rows. `passed` is what Spark counted on edges inside an
+    operation, by the vertex that made it.
     """
 
     began: float
@@ -121,6 +122,8 @@ class RunHistory:
 
 
 _RUNS_OF_SHARES = 30
+SAMPLED = 16
+"""Of so many groups, one is in the sample by which a run that writes rows measures `partial_shares`."""
 
 
 @dataclass(frozen=True, slots=True)

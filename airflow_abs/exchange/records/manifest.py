@@ -67,7 +67,8 @@ class ResultManifest:
     `checksum` depends on the rows alone, not on their order or files; None where rows cannot be hashed. A subtask that
     is recomputed must come to the same. If rescale edges read the result `by_file`, the checksum also depends on which
     of the files a row is in. `expectations` has what was counted, by name, if these are the rows that were checked.
-    `combined` is of how many rows these are the partial results.
+    `combined` is of how many rows these are the partial results. `sampled` are the rows and the groups of a sample, if
+    these rows might have been written as partial results.
     """
 
     format: str
@@ -78,6 +79,7 @@ class ResultManifest:
     by_file: bool = False
     expectations: Mapping[str, Tally] = field(default_factory=dict)
     combined: Count | None = None
+    sampled: tuple[Count, Count] | None = None
 
     @property
     def rows(self) -> int:

@@ -82,8 +82,9 @@ class PlannedStep:
     SQL for a small integer that depends on a row's values alone, and if the result is read `by_file` on the file that
     the row goes to; None where rows cannot be hashed (or need not be). `expectations` are those of its vertex, if this
     step computes it; the template then has a column for each unique key. Columns of `partition_by` are folders. Of
-    partial results, `rows_column` says of how many rows each is. `inlined` are the vertices that run inside the step,
-    by the alias around the plan of each.
+    partial results, `rows_column` says of how many rows each is. Of rows, `sampled` are the columns by which Spark
+    counts the groups of a sample, for later runs that may write partial results. `inlined` are the vertices that run
+    inside the step, by the alias around the plan of each.
     """
 
     result: str
@@ -100,6 +101,7 @@ class PlannedStep:
     partition_by: tuple[str, ...] = ()
     row_order: RowOrder | None = None
     rows_column: str | None = None
+    sampled: tuple[str, ...] = ()
     inlined: Mapping[str, str] = field(default_factory=dict)
 
     @property

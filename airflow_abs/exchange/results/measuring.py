@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from airflow_abs.core.expect.verdicts import Tally, add_up
@@ -62,8 +62,14 @@ def merge_results(pieces: Sequence[ResultManifest]) -> ResultManifest:
         files=tuple(file for piece in pieces for file in piece.files),
         checksum=None if None in sums else str(sum(int(text or 0) for text in sums)),
         combined=None if pieces[0].combined is None else sum(piece.combined or 0 for piece in pieces),
+        sampled=None if pieces[0].sampled is None else _add_samples(piece.sampled for piece in pieces),
         expectations={name: add_up(piece.expectations[name] for piece in pieces) for name in sorted(counted)},
     )
+
+
+def _add_samples(sampled: Iterable[tuple[int, int] | None]) -> tuple[int, int]:
+    known = [each for each in sampled if each is not None]
+    return sum(rows for rows, _ in known), sum(groups for _, groups in known)
 
 
 def _list_parts(path: ExchangePath, *, is_partitioned: bool) -> dict[str, Listed]:

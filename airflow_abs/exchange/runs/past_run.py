@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from airflow_abs.core.durability.prediction import PassedHistory, RegionHistory, RunHistory
+from airflow_abs.core.durability.prediction import SAMPLED, PassedHistory, RegionHistory, RunHistory
 from airflow_abs.exchange.records.tries import TryRecord, read_try
 from airflow_abs.exchange.runs.run_view import RegionView, RunView, SubtaskView
 from airflow_abs.exchange.sources.planned_source import vertex_of
@@ -47,12 +47,18 @@ LEAST_COMBINED = 100_000
 
 
 def _partial_shares(regions: Sequence[RegionView]) -> dict[str, float]:
+    """Of vertices that wrote partial results, and as sampled of those that might have."""
+    subtasks = [each for region in regions for each in region.subtasks if each.is_committed]
+    sampled = _shares([each.sampled for each in subtasks], LEAST_COMBINED // SAMPLED)
+    return sampled | _shares([each.combined for each in subtasks], LEAST_COMBINED)
+
+
+def _shares(counted: Iterable[Mapping[str, tuple[int, int]]], least: int) -> dict[str, float]:
     rows, results = Counter[str](), Counter[str]()
-    for subtask in (each for region in regions for each in region.subtasks if each.is_committed):
-        for vertex, (combined, written) in subtask.combined.items():
-            rows[vertex] += combined
-            results[vertex] += written
-    return {vertex: round(results[vertex] / count, 4) for vertex, count in rows.items() if count >= LEAST_COMBINED}
+    for vertex, (combined, written) in (entry for each in counted for entry in each.items()):
+        rows[vertex] += combined
+        results[vertex] += written
+    return {vertex: round(results[vertex] / count, 4) for vertex, count in rows.items() if count >= least}
 
 
 def _guessed(region: RegionView) -> set[str]:

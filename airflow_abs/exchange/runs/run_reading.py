@@ -199,6 +199,9 @@ def _subtask(
             for name, each in manifest.results.items()
             if each.combined is not None
         },
+        sampled={
+            name.rpartition(".")[0]: each.sampled for name, each in manifest.results.items() if each.sampled is not None
+        },
     )
 
 

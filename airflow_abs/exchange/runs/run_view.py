@@ -60,7 +60,8 @@ class SubtaskView:
     `files` are those of rescale inputs. `bytes` are those of its own subpartitions, splits and files, broadcast inputs
     not counted. `rows` are those of the region's last vertex, `bytes_out` the sizes of all files. `began` is when it
     began on Spark, in epoch seconds, None if unknown. `is_stale`: what it left is of an earlier decision.
-    `combined` are, by vertex that wrote partial results, the rows and the results.
+    `combined` are, by vertex that wrote partial results, the rows and the results; `sampled`, by vertex that might have
+    written them, the rows and the groups of a sample.
     """
 
     index: int
@@ -77,6 +78,7 @@ class SubtaskView:
     hot_part: HotPart | None = None
     files: int = 0
     combined: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    sampled: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def is_committed(self) -> bool:

@@ -163,6 +163,7 @@ class _Rows:
     shuffles: bool
     expectations: tuple[Expectation, ...] = ()
     rows_column: str | None = None
+    sampled: tuple[str, ...] = ()
     inlined: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -229,7 +230,8 @@ class _StepCut:
         expected = vertex.expectations
         shuffles = may_shuffle(vertex.relation) or bool(unique_keys(expected))
         rows = mark_repeats(vertex.relation, expected)
-        return _Rows(rows, local, shuffles, expected, vertex.rows_column, vertex.inlined)
+        sampled = () if vertex.partial or not set(vertex.groups) <= set(vertex.schema.names) else vertex.groups
+        return _Rows(rows, local, shuffles, expected, vertex.rows_column, sampled, vertex.inlined)
 
     def _add_step(
         self,
@@ -258,6 +260,7 @@ class _StepCut:
                 by_file=by_file,
                 expectations=rows.expectations,
                 rows_column=rows.rows_column,
+                sampled=rows.sampled,
                 inlined=rows.inlined,
                 partition_by=sink.partition_by if sink else (),
                 row_order=order,

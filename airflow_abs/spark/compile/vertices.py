@@ -86,7 +86,8 @@ class CompiledVertex:
     lines of the author's code by plan id of relations.
     `all_columns` are those of its output if its rows are written; the schema has the ones that a consumer reads, and
     rows that do not meet the `filters` are left out. `partial` are the aggregates, in words, whose partial results are
-    written in the place of rows; `rows_column` says of how many rows each is.
+    written in the place of rows; `rows_column` says of how many rows each is. `groups` are the columns by which rows
+    are grouped for a reader that joins them first, or might be on a later day.
     """
 
     name: str
@@ -106,6 +107,7 @@ class CompiledVertex:
     filters: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
     rows_column: str | None = None
+    groups: tuple[str, ...] = ()
 
     def is_written_as(self, other: CompiledVertex) -> bool:
         """Whether both write the same columns of the same rows."""
@@ -118,7 +120,8 @@ class CompiledVertex:
         rows = [f"rows where {' and '.join(self.filters)}"] if self.filters else []
         if self.partial:
             first, more = self.partial[:_FEW], len(self.partial) - _FEW
-            return f"partial {', '.join(first)}{f' and {more} more' if more > 0 else ''}"
+            by = f" by {', '.join(self.groups)}" if self.groups else ""
+            return f"partial {', '.join(first)}{f' and {more} more' if more > 0 else ''}{by}"
         return ", ".join(columns + rows)
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_READ = re.compile(rf"{STAND_IN}(\d+)_(\d+):")
+READ = re.compile(rf"{STAND_IN}(\d+)_(\d+):")
 _QUOTED = re.compile(rf"`{STAND_IN}\d+_(\d+)`")
 _NOT_WRITTEN = "airflow_abs did not write column"
 _REQUESTS = 4
@@ -110,7 +110,7 @@ def find_producers(graph: JobGraph, compiled: Mapping[str, CompiledVertex], vert
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
+class Scan:
     """One place where a plan reads a stand-in: which columns of it, by number, and the filters right above."""
 
     stand_in: int
@@ -188,7 +188,7 @@ class _Reading:
             common = frozenset.intersection(*(scan.filters for scan in found)) if found else frozenset()
             self.filters[producer] = self.filters.get(producer, common) & common
 
-    def _scans(self, own: CompiledVertex, relation: Relation, schemas: Sequence[StructType]) -> list[_Scan] | None:
+    def _scans(self, own: CompiledVertex, relation: Relation, schemas: Sequence[StructType]) -> list[Scan] | None:
         """Where Spark's plan reads stand-ins; None if that cannot be told."""
         try:
             with set_conf(self.session, own.name, proof_settings(own)):
@@ -200,7 +200,7 @@ class _Reading:
         scans = []
         for root in (plan.root, *plan.subqueries):
             for operator, condition in _leaves(root):
-                scans += _read_scan(operator, condition, schemas)
+                scans += read_scan(operator, condition, schemas)
         if any(operator.detail("ReadSchema") == "struct<>" for operator in plan.operators()):
             return [
                 replace(scan, filters=frozenset()) for scan in scans
@@ -226,8 +226,14 @@ def _leaves(root: Operator) -> Iterator[tuple[Operator, str]]:
         waiting.extend((child, condition) for child in operator.children)
 
 
-def _read_scan(operator: Operator, condition: str, schemas: Sequence[StructType]) -> list[_Scan]:
-    columns = [(int(stand), int(place)) for stand, place in _READ.findall(operator.detail("ReadSchema"))]
+def read_scan(operator: Operator, condition: str, schemas: Sequence[StructType]) -> list[Scan]:
+    """What an operator without children reads of a stand-in; nothing if it reads no column of one.
+
+    Args:
+        condition: of the filter right above it.
+        schemas: of the stand-ins, by number.
+    """
+    columns = [(int(stand), int(place)) for stand, place in READ.findall(operator.detail("ReadSchema"))]
     if not columns:
         return []
     number = columns[0][0]
@@ -237,7 +243,7 @@ def _read_scan(operator: Operator, condition: str, schemas: Sequence[StructType]
     filters = {
         _QUOTED.sub(lambda found: quote(schema.names[int(found[1])]), text) for text in read_condition(condition, shown)
     }
-    return [_Scan(number, frozenset(place for _, place in columns), frozenset(filters))]
+    return [Scan(number, frozenset(place for _, place in columns), frozenset(filters))]
 
 
 def _find_narrowed(
@@ -278,11 +284,12 @@ def _whole(placeholder: str, producer: CompiledVertex, written: Sequence[str]) -
     rows = placeholder_relation(placeholder, only(schema, written).json())
     values = {name: sql_expression(quote(name)) for name in written}
     return select_expressions(
-        rows, [column(each.name, values.get(each.name) or _missing(producer.name, each)) for each in schema.fields]
+        rows, [column(each.name, values.get(each.name) or not_written(producer.name, each)) for each in schema.fields]
     )
 
 
-def _missing(vertex: str, entry: StructField) -> Any:
+def not_written(vertex: str, entry: StructField) -> Any:
+    """An expression of the column's type that raises an error; see `find_unwritten`."""
     from pyspark.sql.connect.types import pyspark_types_to_proto_types
 
     proto = protos()
@@ -297,6 +304,11 @@ def _missing(vertex: str, entry: StructField) -> Any:
         unresolved_function=proto.Expression.UnresolvedFunction(function_name="raise_error", arguments=[text])
     )
     return proto.Expression(cast=proto.Expression.Cast(expr=fails, type=pyspark_types_to_proto_types(entry.dataType)))
+
+
+def find_unwritten(text: str) -> re.Match[str] | None:
+    """Column and vertex of a `not_written` in Spark's plan."""
+    return re.search(rf"{_NOT_WRITTEN} ('.*?') of vertex ('.*?'),", text)
 
 
 def _check_unread(
@@ -320,8 +332,7 @@ def _check_unread(
             name: partial(scan_nothing, only(each.schema, written[each.name].columns))
             for name, each in producers.items()
         }
-        text = explain(session, proof_copy(own.relation, scans, {}))
-        return re.search(rf"{_NOT_WRITTEN} ('.*?') of vertex ('.*?'),", text)
+        return find_unwritten(explain(session, proof_copy(own.relation, scans, {})))
 
     alike: dict[tuple[tuple[str, str], ...], list[tuple[CompiledVertex, Mapping[str, CompiledVertex]]]] = {}
     for own, producers in relying:

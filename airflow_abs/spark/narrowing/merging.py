@@ -6,6 +6,7 @@ type, NULL, NaN, overflow and rounding equal those of one aggregate over all row
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,8 @@ _MOST_DIGITS_AS_DOUBLE = 11
 _MOST_DIGITS_DIVIDED, _MOST_SCALE_DIVIDED = 21, 9
 """Decimals up to here keep enough digits to divide a sum by 10^12 rows and round as Spark does."""
 
+_QUOTED_WORD = re.compile(r"`(\w+)`")
+
 
 class NotMergedError(Exception):
     """Why an edge carries rows, for the log."""
@@ -46,11 +49,20 @@ class NotMergedError(Exception):
 
 @dataclass(slots=True)
 class PartialColumns:
-    """The columns of partial results so far: what they are of the rows, by name; and the aggregates in words."""
+    """The columns of partial results so far: what they are of the rows, by name; and the aggregates in words.
+
+    `holder` is the struct in which those that are added from now on reach the aggregate, "" if they reach it as they
+    are; `holders` has it by column. `may_drop` says whether some partial results are dropped before they are merged,
+    and `is_ansi` whether sums that overflow are errors.
+    """
 
     expressions: dict[str, Any] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
+    holder: str = ""
+    holders: dict[str, str] = field(default_factory=dict)
+    may_drop: bool = False
+    is_ansi: bool = True
 
     def take(self, name: str) -> str:
         """The name, or one like it that no column has."""
@@ -64,14 +76,21 @@ class PartialColumns:
         if known is None:
             known = self.take(name)
             self.expressions[known] = expression
-        return quote(known)
+            self.holders[known] = self.holder
+        return self.refer(known)
+
+    def refer(self, name: str) -> str:
+        """SQL for a column where the aggregate reads it."""
+        holder = self.holders[name]
+        return f"{quote(holder)}.{quote(name)}" if holder else quote(name)
 
     def count_rows(self) -> str:
         """The column that counts rows, which is added if no aggregate needs it."""
         known = next((name for name, each in self.expressions.items() if counts_rows(each)), None)
         if known is None:
             known = self.take("rows")
-            self.expressions[known] = call_function("count", _long(1))
+            self.expressions[known] = call_function("count", long_literal(1))
+            self.holders[known] = self.holder
         return known
 
 
@@ -145,12 +164,22 @@ def merge_call(call: Any, types: Sequence[DataType], columns: PartialColumns) ->
 
 def _merge_sum(call: Any, kind: DataType, columns: PartialColumns) -> str | None:
     name: Any = kind.typeName()
+    if name == "long" and columns.may_drop and columns.is_ansi:
+        return _merge_sum_of_long(call, columns)
     if name in _INTEGERS | _FLOATING:
         return f"sum({columns.add(describe(call), call)})"
     if name == "decimal" and kind.precision <= _MOST_DIGITS_ADDED:
         added = columns.add(describe(call), call)
         return f"CAST(sum({added}) AS DECIMAL({kind.precision + 10}, {kind.scale}))"
     return None
+
+
+def _merge_sum_of_long(call: Any, columns: PartialColumns) -> str:
+    """A partial sum that overflows is an error only if it is merged: plain Spark adds no rows that are dropped."""
+    added = columns.add(describe(call), _renamed(call, "try_sum"))
+    counted = columns.add(f"count({describe(*_arguments(call))})", _renamed(call, "count"))
+    overflows = f"9223372036854775807L + {counted}"
+    return f"sum(CASE WHEN {added} IS NULL AND {counted} > 0 THEN {overflows} ELSE {added} END)"
 
 
 def _merge_average(call: Any, kind: Any, columns: PartialColumns) -> str | None:
@@ -166,7 +195,7 @@ def _merge_average(call: Any, kind: Any, columns: PartialColumns) -> str | None:
     digits, scale = kind.precision, kind.scale
     result = f"DECIMAL({digits + 4}, {scale + 4})"
     if digits <= _MOST_DIGITS_AS_DOUBLE:
-        unscaled = _cast(call_function("*", argument, _long(10**scale)), "double")
+        unscaled = _cast(call_function("*", argument, long_literal(10**scale)), "double")
         added = columns.add(f"sum({of} unscaled)", call_function("sum", unscaled))
         return f"CAST(sum({added}) / CAST({counted} AS DOUBLE) / 1e{scale}D AS {result})"
     if digits > _MOST_DIGITS_DIVIDED or scale > _MOST_SCALE_DIVIDED:
@@ -185,6 +214,15 @@ def _is_plain(kind: DataType) -> bool:
 def counts_distinct(call: Any) -> bool:
     function = call.unresolved_function
     return bool(function.is_distinct) and function.function_name.lower() == "count"
+
+
+def takes_distinct(call: Any) -> bool:
+    return bool(call.unresolved_function.is_distinct)
+
+
+def is_bare(argument: Any) -> bool:
+    """Whether it may be a column as it is."""
+    return bool(argument.WhichOneof("expr_type") == "unresolved_attribute")
 
 
 def counts_rows(call: Any) -> bool:
@@ -208,7 +246,7 @@ def describe(expression: Any) -> str:
     """``sum(amount)``; where an expression is something else than calls of columns, its kind."""
     match expression.WhichOneof("expr_type"):
         case "unresolved_attribute":
-            return str(expression.unresolved_attribute.unparsed_identifier)
+            return _QUOTED_WORD.sub(r"\1", str(expression.unresolved_attribute.unparsed_identifier))
         case "unresolved_star":
             return "*"
         case "literal":
@@ -254,6 +292,7 @@ def _cast(expression: Any, to: str) -> Any:
     return proto.Expression(cast=proto.Expression.Cast(expr=expression, type_str=to))
 
 
-def _long(value: int) -> Any:
+def long_literal(value: int) -> Any:
+    """A BIGINT."""
     proto = protos()
     return proto.Expression(literal=proto.Expression.Literal(long=value))

@@ -4,6 +4,8 @@ It is what Spark does on the map side of a shuffle: the producer groups its rows
 consumer merges one row for each group and subtask. Only aggregates that merge to the very values of plain Spark take
 part; all others are written as rows, with the reason in the log.
 
+Where the consumer joins its rows before it aggregates them, see `through_joins`.
+
 What stands between the consumer's input and its aggregate (filters, projections, functions of one row) moves to the
 producer with it. That these work row by row is read from Spark's plan of them. Python functions stay where they were
 written: one that fails must fail in the vertex that calls it.
@@ -13,7 +15,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,9 +24,19 @@ from typing import TYPE_CHECKING, Any
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.spark.compile.contracts import set_conf
-from airflow_abs.spark.compile.key_types import is_key_type, resolve_keys
+from airflow_abs.spark.compile.key_types import resolve_keys
 from airflow_abs.spark.compile.vertices import CompiledVertex, is_materialised
 from airflow_abs.spark.connect.protocol import protos
+from airflow_abs.spark.narrowing.columns_and_rows import find_producers
+from airflow_abs.spark.narrowing.halves import (
+    OF_PRODUCER,
+    Halves,
+    ask_schema,
+    check_groups,
+    check_hashed,
+    group,
+    mark_columns,
+)
 from airflow_abs.spark.narrowing.merging import (
     NotMergedError,
     PartialColumns,
@@ -37,9 +50,11 @@ from airflow_abs.spark.narrowing.merging import (
     replace_calls,
 )
 from airflow_abs.spark.narrowing.stand_ins import explain, proof_settings, stand_in
+from airflow_abs.spark.narrowing.through_joins import JoinedRows, keeps_rows, merge_joined
 from airflow_abs.spark.non_repeatable import find_non_repeatable
 from airflow_abs.spark.proof.explained import UnreadablePlanError, read_plan
 from airflow_abs.spark.proof.proof_copy import proof_copy
+from airflow_abs.spark.proof.prove import set_for_proof
 from airflow_abs.spark.relations import (
     Relation,
     attribute,
@@ -56,9 +71,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 log = logging.getLogger(__name__)
-
-_OF_PRODUCER = "airflow_abs.column"
-"""In the metadata of a column: the one of the producer's that it is."""
 
 _ROW_BY_ROW = frozenset(
     {"project", "filter", "with_columns", "with_columns_renamed", "drop", "subquery_alias", "to_df", "to_schema"}
@@ -81,39 +93,28 @@ def combine_edges(
 ) -> dict[str, CompiledVertex]:
     """The vertices, with partial aggregates as outputs where their only consumer can merge them.
 
+    A consumer that joins its rows first gets them only if an earlier run measured that it pays; until then its producer
+    has `groups`, by which a sample is measured. Consumers come before their producers there: the partial aggregates
+    that a consumer writes are aggregates, too.
+
     Args:
-        session: a Connect session; asked some six times for each edge whose consumer aggregates its rows first.
+        session: a Connect session; asked some six times for each edge whose consumer aggregates its rows.
         graph: the day's, whose edges between regions are written.
         compiled: its vertices, as `plan_region` takes them.
         keep_all: vertices whose files have all columns and rows, whoever reads them.
         shares: partial results per row in earlier runs, by producer.
     """
-    from pyspark.errors import AnalysisException
-
-    combined = dict(compiled)
-    for edge in graph.edges:
-        if edge.producer in keep_all or not _may_combine(graph, edge):
-            continue
-        producer, consumer = combined[edge.producer], combined[edge.consumer]
-        placeholder = next((name for name, each in consumer.inputs.items() if each == edge), None)
-        if placeholder is None or producer.expectations:
-            continue
-        try:
-            _check_worth(shares or {}, producer.name)
-            with set_conf(session, consumer.name, proof_settings(consumer)):
-                pair = _combine(session, edge, producer, consumer, placeholder)
-        except (NotMergedError, AnalysisException) as why:
-            log.info("%s carries rows, no partial aggregates: %s", edge, str(why).partition("\n")[0])
-            continue
-        for vertex in pair:
-            combined[vertex.name] = vertex
-    return combined
-
-
-def _check_worth(shares: Mapping[str, float], producer: str) -> None:
-    share = shares.get(producer, 0.0)
-    if share > _MOST_WRITTEN:
-        raise NotMergedError(f"an earlier run made {share:.2f} partial results of each row, which does not pay")
+    day = _Day(session, graph, dict(compiled), shares or {})
+    edges = [edge for edge in graph.edges if edge.producer not in keep_all and _may_combine(graph, edge)]
+    for edge in edges:
+        day.combine(edge, behind_joins=False)
+    order = {vertex.name: place for place, vertex in enumerate(graph.vertices)}
+    # of several inputs that one aggregate joins, the one that shrinks most: the first is the only one
+    rows = [edge for edge in edges if not day.compiled[edge.producer].partial]
+    with set_for_proof(session) if rows else nullcontext():
+        for edge in sorted(rows, key=lambda each: (-order[each.consumer], day.shares.get(each.producer, 1.0))):
+            day.combine(edge, behind_joins=True)
+    return day.compiled
 
 
 def _may_combine(graph: JobGraph, edge: JobEdge) -> bool:
@@ -127,45 +128,100 @@ def _may_combine(graph: JobGraph, edge: JobEdge) -> bool:
     )
 
 
-def _combine(
-    session: Any, edge: JobEdge, producer: CompiledVertex, consumer: CompiledVertex, placeholder: str
-) -> tuple[CompiledVertex, ...]:
-    """Both sides as they run; neither if the consumer does not aggregate its input first."""
-    relation = protos().Relation()
-    relation.CopyFrom(consumer.relation)
-    place = _find_aggregate(relation, placeholder)
-    if place is None:
-        return ()
-    if producer.spark_conf != consumer.spark_conf:
-        raise NotMergedError(f"{producer.name} and {consumer.name} have different settings of Spark")
-    if what := find_non_repeatable(place):
-        raise NotMergedError(f"{what[0].function}() is not a function of its rows")
-    keys = resolve_keys(producer.name, producer.schema, edge.keys) if edge.partitioning is Partitioning.HASH else ()
-    kind = place.WhichOneof("rel_type")
-    rows = _Rows(session, producer.schema, placeholder, getattr(place, kind).input)
-    halves = (_merge_distinct if kind == "deduplicate" else _merge_groups)(place, rows, keys)
-    schema = rows.ask_schema(halves.written)
-    into = halves.merge(placeholder_relation(placeholder, schema.json()))
-    into.common.CopyFrom(place.common)  # columns may be looked up by its plan id
-    before, after = rows.ask_schema(place), rows.ask_schema(into)
-    if before != after:
-        raise NotMergedError(f"{before.simpleString()} would become {after.simpleString()}")
-    place.CopyFrom(into)
-    written = replace(
-        producer,
-        relation=inline(halves.written, {placeholder: producer.relation}),
-        schema=schema,
-        all_columns=producer.all_columns or tuple(producer.schema.names),
-        partial=halves.told,
-        rows_column=halves.rows_column,
-    )
-    log.info("%s carries %s", edge, written.describe_written())
-    return written, replace(consumer, relation=relation)
+@dataclass(slots=True)
+class _Day:
+    """The vertices as they are compiled so far, and partial results per row in earlier runs."""
+
+    session: Any
+    graph: JobGraph
+    compiled: dict[str, CompiledVertex]
+    shares: Mapping[str, float]
+
+    def combine(self, edge: JobEdge, *, behind_joins: bool) -> None:
+        """Change both sides of an edge, if its consumer aggregates the rows, behind joins or not."""
+        from pyspark.errors import AnalysisException
+
+        producer, consumer = self.compiled[edge.producer], self.compiled[edge.consumer]
+        placeholder = next((name for name, each in consumer.inputs.items() if each == edge), None)
+        if placeholder is None or producer.expectations:
+            return
+        relation = protos().Relation()
+        relation.CopyFrom(consumer.relation)
+        place = _find_aggregate(relation, placeholder)
+        if place is None or place.is_behind_joins is not behind_joins:
+            return
+        try:
+            if not behind_joins:
+                _check_worth(self.shares.get(producer.name, 0.0))
+            with set_conf(self.session, consumer.name, proof_settings(consumer)):
+                halves, schema = self._split(edge, place, placeholder)
+            written = replace(
+                producer,
+                relation=inline(halves.written, {placeholder: producer.relation}),
+                schema=schema,
+                all_columns=producer.all_columns or tuple(producer.schema.names),
+                partial=halves.told,
+                rows_column=halves.rows_column,
+                groups=halves.groups,
+            )
+            if behind_joins:
+                # a join may drop the rows anyway, so it is never tried, only measured
+                self.compiled[producer.name] = replace(producer, groups=halves.groups)
+                _check_worth(self.shares.get(producer.name), written.describe_written())
+        except (NotMergedError, AnalysisException) as why:
+            log.info("%s carries rows, no partial aggregates: %s", edge, str(why).partition("\n")[0])
+            return
+        log.info("%s carries %s", edge, written.describe_written())
+        self.compiled |= {producer.name: written, consumer.name: replace(consumer, relation=relation)}
+
+    def _split(self, edge: JobEdge, place: _Place, placeholder: str) -> tuple[Halves, StructType]:
+        """Both halves, and the columns that the producer writes; the aggregate becomes the second half in its place."""
+        producer, consumer, aggregate = self.compiled[edge.producer], self.compiled[edge.consumer], place.aggregate
+        if producer.spark_conf != consumer.spark_conf:
+            raise NotMergedError(f"{producer.name} and {consumer.name} have different settings of Spark")
+        if what := find_non_repeatable(aggregate):
+            raise NotMergedError(f"{what[0].function}() is not a function of its rows")
+        keys = resolve_keys(producer.name, producer.schema, edge.keys) if edge.partitioning is Partitioning.HASH else ()
+        kind = aggregate.WhichOneof("rel_type")
+        joined: JoinedRows | None = None
+        if place.is_behind_joins:
+            read = find_producers(self.graph, self.compiled, consumer.name)
+            inputs = {name: self.compiled[each].schema for name, each in read.items()}
+            joined = JoinedRows(self.session, producer.name, aggregate, placeholder, inputs)
+            halves = merge_joined(joined, keys)
+        else:
+            rows = _Rows(self.session, producer.schema, placeholder, getattr(aggregate, kind).input)
+            halves = (_merge_distinct if kind == "deduplicate" else _merge_groups)(aggregate, rows, keys)
+        schema = ask_schema(self.session, halves.written)
+        into = halves.merge(placeholder_relation(placeholder, schema.json()))
+        into.common.CopyFrom(aggregate.common)  # columns may be looked up by its plan id
+        before, after = ask_schema(self.session, aggregate), ask_schema(self.session, into)
+        if before != after:
+            raise NotMergedError(f"{before.simpleString()} would become {after.simpleString()}")
+        if joined is not None:
+            joined.check_unread(into, schema)
+        aggregate.CopyFrom(into)
+        return halves, schema
 
 
-def _find_aggregate(relation: Relation, placeholder: str) -> Any | None:
-    """The aggregate, or the distinct, that is the first to look at more than one row of an input: a message inside
-    `relation`. None if there is none, or the input is read in two places."""
+def _check_worth(share: float | None, told: str = "") -> None:
+    if share is None:
+        raise NotMergedError(f"whether {told} would pay is measured by a sample of its rows")
+    if share > _MOST_WRITTEN:
+        raise NotMergedError(f"an earlier run made {share:.2f} partial results of each row, which does not pay")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An aggregate, or a distinct: a message inside a consumer's relation; and whether its input is joined first."""
+
+    aggregate: Any
+    is_behind_joins: bool
+
+
+def _find_aggregate(relation: Relation, placeholder: str) -> _Place | None:
+    """The first that looks at more than one row of an input, or at what it is joined with. None if there is none, if
+    the input is read in two places, or if a join makes up rows in the place of those of the input."""
     messages, parents, places = [relation], dict[int, int](), list[int]()
     for number, message in enumerate(messages):  # it grows
         for below in messages_below(message):
@@ -175,14 +231,17 @@ def _find_aggregate(relation: Relation, placeholder: str) -> Any | None:
             places.append(number)
     if len(places) != 1:
         return None
-    at = parents[places[0]]
+    at, is_behind_joins = parents[places[0]], False
     while at in parents:
+        holder, inner = messages[parents[at]], messages[at]
         at = parents[parents[at]]  # the relation whose input it is, unless something else holds it
         outer = messages[at]
         kind = outer.WhichOneof("rel_type") if outer.DESCRIPTOR.name == "Relation" else None
         if kind in ("aggregate", "deduplicate"):
-            return outer
-        if kind not in _ROW_BY_ROW:
+            return _Place(outer, is_behind_joins)
+        if kind == "join" and keeps_rows(holder, inner):
+            is_behind_joins = True
+        elif kind not in _ROW_BY_ROW:
             return None
     return None
 
@@ -196,12 +255,6 @@ class _Rows:
     placeholder: str
     relation: Relation
 
-    def ask_schema(self, relation: Relation) -> StructType:
-        plan = protos().Plan()
-        plan.root.CopyFrom(relation)  # the constructor refuses deep plans
-        schema: StructType = self.session.client.schema(plan)
-        return schema
-
     def columns(self, expressions: Sequence[Any] = ()) -> list[tuple[DataType, str]]:
         """Of each expression over the rows its type, and the column of the producer's that it is unchanged, or "".
 
@@ -210,16 +263,12 @@ class _Rows:
         Raises:
             NotMergedError: more than one row is looked at.
         """
-        from pyspark.sql.types import StructField, StructType
-
-        marked = StructType(
-            [StructField(each.name, each.dataType, each.nullable, {_OF_PRODUCER: each.name}) for each in self.schema]
-        )
+        marked = mark_columns(self.schema)
         values = [column(f"value_{number}", each) for number, each in enumerate(expressions)]
         relation = select_expressions(self.relation, values) if values else self.relation
         self._check_row_by_row(relation)
-        found = self.ask_schema(proof_copy(relation, {self.placeholder: partial(no_rows, marked.json())}, {}))
-        return [(each.dataType, each.metadata.get(_OF_PRODUCER, "")) for each in found]
+        found = ask_schema(self.session, proof_copy(relation, {self.placeholder: partial(no_rows, marked.json())}, {}))
+        return [(each.dataType, each.metadata.get(OF_PRODUCER, "")) for each in found]
 
     def _check_row_by_row(self, relation: Relation) -> None:
         try:
@@ -237,25 +286,14 @@ class _Rows:
             raise NotMergedError("a subquery comes before")
 
 
-@dataclass(frozen=True, slots=True)
-class _Halves:
-    """What the producer writes, with a column that counts the rows of each partial result; what the consumer makes of
-    it; and both in words."""
-
-    written: Relation
-    rows_column: str
-    merge: Callable[[Relation], Relation]
-    told: tuple[str, ...]
-
-
-def _merge_distinct(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
+def _merge_distinct(place: Any, rows: _Rows, keys: Sequence[str]) -> Halves:
     """Distinct rows of each subtask; the consumer makes them distinct over all."""
-    names, columns = rows.ask_schema(rows.relation).names, rows.columns()
+    names, columns = ask_schema(rows.session, rows.relation).names, rows.columns()
     if not place.deduplicate.all_columns_as_keys and set(place.deduplicate.column_names) != set(names):
         raise NotMergedError("dropDuplicates() of some columns keeps any of several rows")
-    _check_groups(kind for kind, _ in columns)
+    check_groups(kind for kind, _ in columns)
     unchanged = {name for name, (_, own) in zip(names, columns, strict=True) if name == own}
-    _check_hashed(keys, unchanged)
+    check_hashed(keys, unchanged)
 
     def merge(read: Relation) -> Relation:
         merged = protos().Relation(deduplicate=place.deduplicate)
@@ -265,11 +303,11 @@ def _merge_distinct(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
     counted = PartialColumns(taken={name.lower() for name in names})
     rows_column = counted.count_rows()
     by = [column(name, attribute(name)) for name in names]
-    written = _group(rows.relation, by, [column(name, each) for name, each in counted.expressions.items()])
-    return _Halves(written, rows_column, merge, ("distinct rows",))
+    written = group(rows.relation, by, [column(name, each) for name, each in counted.expressions.items()])
+    return Halves(written, rows_column, merge, ("distinct rows",))
 
 
-def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
+def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> Halves:
     """Partial aggregates of each group, and of each distinct value in it if those are counted."""
     aggregate = protos().Aggregate()
     aggregate.CopyFrom(place.aggregate)
@@ -281,10 +319,10 @@ def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
     groups = {key_of(each): each for each in grouped}
     arguments = {key_of(each): each for call, each in values if not counts_distinct(call)}
     found = rows.columns([*groups.values(), *arguments.values()])
-    _check_groups(kind for kind, _ in found[: len(groups)])
+    check_groups(kind for kind, _ in found[: len(groups)])
     columns = PartialColumns()
     names = {key: columns.take(own or "group") for key, (_, own) in zip(groups, found[: len(groups)], strict=True)}
-    _check_hashed(keys, names.values())
+    check_hashed(keys, names.values())
     types = {key: kind for key, (kind, _) in zip(arguments, found[len(groups) :], strict=True)}
 
     def merged_call(call: Any) -> Any:
@@ -296,41 +334,17 @@ def _merge_groups(place: Any, rows: _Rows, keys: Sequence[str]) -> _Halves:
 
     merged = {key_of(call): merged_call(call) for call in calls}
     rows_column = columns.count_rows()
-    written = _group(
+    written = group(
         rows.relation,
         [column(names[key], each) for key, each in groups.items()],
         [column(name, each) for name, each in columns.expressions.items()],
     )
-    output = rows.ask_schema(place).names
+    output = ask_schema(rows.session, place).names
 
     def merge(read: Relation) -> Relation:
         by = [attribute(names[key_of(each)]) for each in aggregate.grouping_expressions]
         return rename_columns(
-            _group(read, by, [replace_calls(each, merged) for each in aggregate.aggregate_expressions]), output
+            group(read, by, [replace_calls(each, merged) for each in aggregate.aggregate_expressions]), output
         )
 
-    return _Halves(written, rows_column, merge, tuple(dict.fromkeys(columns.told)) or ("distinct groups",))
-
-
-def _group(relation: Relation, groups: Sequence[Any], values: Sequence[Any]) -> Relation:
-    proto = protos()
-    return proto.Relation(
-        aggregate=proto.Aggregate(
-            input=relation,
-            group_type=proto.Aggregate.GroupType.GROUP_TYPE_GROUPBY,
-            grouping_expressions=groups,
-            aggregate_expressions=values,
-        )
-    )
-
-
-def _check_groups(types: Iterable[DataType]) -> None:
-    for each in types:
-        if not is_key_type(each):
-            raise NotMergedError(f"it groups by values of {each.simpleString()}")
-
-
-def _check_hashed(keys: Sequence[str], grouped: Collection[str]) -> None:
-    for key in keys:
-        if key not in grouped:
-            raise NotMergedError(f"the edge is hashed by {key}, which is none of its groups")
+    return Halves(written, rows_column, merge, tuple(dict.fromkeys(columns.told)) or ("distinct groups",))

@@ -102,7 +102,7 @@ class AttemptWork:
     def measure(self, step: PlannedStep, piece: Piece, found: Observed) -> None:
         path = self._path(step, piece)
         measured = measure_result(self.spec.folder, path, step, found.rows, found.checksum, found.tallies)
-        measured = replace(measured, combined=found.combined)
+        measured = replace(measured, combined=found.combined, sampled=found.sampled)
         self.results[piece.number, step.result] = measured
 
     def note(self) -> None:
