@@ -389,6 +389,7 @@ def test_an_author_keeps_rows(run: Run) -> None:
 @pytest.mark.sample
 def test_a_run_measures_whether_the_next_one_writes_partial_sums(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_abs.exchange.runs.past_run.LEAST_COMBINED", 16)
+    monkeypatch.setattr("airflow_abs.spark.narrowing.partial_aggregates._MOST_WRITTEN_BEFORE_JOINS", 0.5)
 
     def spread(rows: Any) -> Any:
         return rows.withColumn("k", f.abs(f.hash("int", "s") % 97).cast("long"))
