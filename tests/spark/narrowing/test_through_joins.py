@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import random
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -273,6 +275,48 @@ def test_a_sum_that_overflows_wraps_as_in_plain_spark(run: Run) -> None:
         return rows.join(others, rows["k"] == others["key"]).groupBy("name").agg(f.sum("long").alias("sum"))
 
     assert written(run(transform, before=large, conf={"spark.sql.ansi.enabled": "false"})) == "partial sum(long) by k"
+
+
+DRAWN = int(os.environ.get("AIRFLOW_ABS_DRAWN_JOINS", "15"))
+
+
+def _draw(seed: int) -> tuple[Transform, int]:
+    """A step that joins, perhaps filters and selects, and aggregates; and how many subtasks it gets."""
+    draw = random.Random(seed)  # noqa: S311
+    how = draw.choice(["inner", "inner", "left", "left", "semi", "anti", "right"])
+    of_both = how not in ("semi", "anti")
+    groups = draw.sample(["k", "s", "day", "flag", *(["name", "weight"] if of_both else [])], draw.randint(0, 3))
+    called = draw.sample([name for name in NUMBERS if name not in ("d38", *groups)], 2)
+    calls = [
+        draw.choice([f.sum, f.count, f.min, f.max])(name).alias(f"{name}_{place}") for place, name in enumerate(called)
+    ]
+    calls += draw.sample(
+        [f.count("*").alias("n"), f.avg(draw.choice(AVERAGED)).alias("mean"), f.bool_or("flag").alias("any")], 2
+    )
+    calls += (
+        [f.max("rate").alias("rate"), f.count("weight").alias("weights")] if of_both and draw.random() < 0.5 else []
+    )
+    condition = draw.choice(["k > 1", "s <> 'A' OR k IS NULL", "name = 'a' AND weight > 20", "key < k + 2", ""])
+    chained, is_filtered = draw.random() < 0.4, draw.random() < 0.5
+
+    def transform(rows: Any, others: Any) -> Any:
+        left = rows.where("k <> 4 OR k IS NULL") if is_filtered else rows
+        on = left["k"] == others["key"]
+        joined = others.join(left, on, how) if how == "right" else left.join(others, on, how)
+        if condition and (of_both or ("name" not in condition and "key" not in condition)):
+            joined = joined.where(condition)
+        if chained:
+            labels = joined.sparkSession.createDataFrame([(1, "x"), (1, "y"), (2, "z")], "label long, text string")
+            joined = joined.join(labels, joined["k"] == labels["label"], "left")
+        return joined.groupBy(*groups).agg(*calls)
+
+    return transform, draw.choice([1, 2, 3]) if "k" in groups else 1
+
+
+@pytest.mark.parametrize("seed", range(DRAWN))
+def test_a_drawn_step_gives_the_rows_of_plain_spark(run: Run, seed: int) -> None:
+    transform, parallelism = _draw(seed)
+    assert written(run(transform, parallelism=parallelism)).startswith("partial ")
 
 
 def _joined(rows: Any, others: Any, how: str = "inner") -> Any:
