@@ -10,6 +10,9 @@ from collections.abc import Sequence
 
 from airflow_abs.core.errors import InvalidValueError
 
+MOST = 2**60
+"""Bytes, rows or failures: an exbibyte. Nothing that is measured has more."""
+
 
 def check_int(name: str, value: object, *, at_least: int | None = None, at_most: int | None = None) -> int:
     """Return `value` if it is an integer within the inclusive bounds."""
@@ -32,10 +35,11 @@ def check_number(name: str, value: object, *, at_least: float | None = None, bel
 
 
 def check_sizes(name: str, sizes: Sequence[int]) -> None:
-    """Check that every size is an integer of at least 0. Runs at the speed of C: a million sizes in some 30 ms."""
-    if not set(map(type, sizes)) <= {int} or min(sizes, default=0) < 0:
+    """Check that every size is an integer from 0 to `MOST`. Runs at the speed of C: a million sizes in some 40 ms."""
+    if not set(map(type, sizes)) <= {int} or min(sizes, default=0) < 0 or max(sizes, default=0) > MOST:
         for index, size in enumerate(sizes):
             check_int(f"{name}[{index}]", size, at_least=0)
+            check_int(f"{name}[{index}]", size, at_most=MOST)
 
 
 def check_rectangle(name: str, rows: Sequence[Sequence[int]]) -> None:

@@ -15,7 +15,7 @@ def test_legal_values_pass() -> None:
     assert check_int("n", 3, at_least=3, at_most=3) == 3
     assert check_number("x", 0.5, at_least=0, below=1) == 0.5
     assert check_number("x", -7) == -7
-    check_sizes("sizes", [0, 2**62])
+    check_sizes("sizes", [0, 2**60])
     check_sizes("sizes", [])
     check_sizes("sizes", [HTTPStatus.OK])  # an integer of a subclass
     check_rectangle("rows", [[1, 2], [3, 4]])
@@ -57,6 +57,10 @@ def test_the_place_of_a_wrong_size_is_named() -> None:
         check_rectangle("orders", [[1, 2, 3], [1, 2, -4]])
     with pytest.raises(InvalidValueError, match=r"sizes\[1\]: .* found True \(bool\)"):
         check_sizes("sizes", [0, True])
+    with pytest.raises(
+        InvalidValueError, match=r"sizes\[1\]: expected .* of at most 1152921504606846976, found 10{30}$"
+    ):
+        check_sizes("sizes", [0, 10**30])
 
 
 def test_our_errors_are_also_the_builtin_ones() -> None:

@@ -6,14 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from airflow_abs.core.checks import check_int, check_number
+from airflow_abs.core.checks import MOST, check_int, check_number
 from airflow_abs.core.errors import InvalidValueError
 from airflow_abs.core.graph.job_graph import JobGraph, Region
 
 _MIB = 2**20
 _RECENT = 15
-_MOST = 2**60
-"""Bytes, rows or failures: an exbibyte. What says more is no history, and no prediction says more."""
 _MOST_SECONDS = 1e11
 ROWS_OVER_FILES = 4
 """Rows in memory and in Spark's shuffle files are about this many times larger than Parquet (docs/evidence)."""
@@ -56,7 +54,7 @@ class RegionHistory:
         if not self.regions:
             raise InvalidValueError("regions: expected the declared regions that ran, found none")
         for name in ("bytes_in", "bytes_out", "rows", "machine_failures", "data_failures"):
-            check_int(name, getattr(self, name), at_least=0, at_most=_MOST)
+            check_int(name, getattr(self, name), at_least=0, at_most=MOST)
         check_number("seconds", self.seconds, at_least=0, below=_MOST_SECONDS)
 
     @property
@@ -83,7 +81,7 @@ class PassedHistory:
 
     def __post_init__(self) -> None:
         for name in ("rows", "bytes", "partial_results"):
-            check_int(name, getattr(self, name) or 0, at_least=0, at_most=_MOST)
+            check_int(name, getattr(self, name) or 0, at_least=0, at_most=MOST)
 
     @property
     def written_rows(self) -> int:
@@ -116,9 +114,9 @@ class RunHistory:
     def __post_init__(self) -> None:
         check_number("began", self.began, at_least=0, below=_MOST_SECONDS)
         for name, size in self.source_bytes.items():
-            check_int(f"source_bytes of {name!r}", size, at_least=0, at_most=_MOST)
+            check_int(f"source_bytes of {name!r}", size, at_least=0, at_most=MOST)
         for name, share in self.partial_shares.items():
-            check_number(f"partial_shares of {name!r}", share, at_least=0, below=_MOST)
+            check_number(f"partial_shares of {name!r}", share, at_least=0, below=MOST)
 
 
 _RUNS_OF_SHARES = 30
@@ -269,10 +267,10 @@ class _Day:
             results = self._results_of(region)
             known = seen.get(region.name, _Seen(1.0, self.defaults.output_ratio * results))
             seconds = self._default_seconds(size) * known.seconds_over_default
-            written = min(size * known.output_ratio, _MOST)
-            rows = None if known.rows_per_byte is None else round(min(written * known.rows_per_byte, _MOST))
+            written = min(size * known.output_ratio, MOST)
+            rows = None if known.rows_per_byte is None else round(min(written * known.rows_per_byte, MOST))
             if known.counted is not None:
-                rows, written = round(min(known.counted[0], _MOST)), min(known.counted[1] * results, _MOST)
+                rows, written = round(min(known.counted[0], MOST)), min(known.counted[1] * results, MOST)
             found[region.name] = Prediction(
                 seconds=seconds,
                 input_bytes=size,
