@@ -2,7 +2,8 @@
 
 Airflow's cost depends more on how often tasks end than on how many: each time its triggerer queries the database, and
 its DAG processor parses the DAG file for callbacks that are not there. Nothing waits for a subtask but its region's
-last one, which ends the batch.
+last one, which ends the batch. This is for subtasks that start in the triggerer: a deferred one may hold a slot of an
+Airflow pool, which others wait for.
 """
 
 from __future__ import annotations

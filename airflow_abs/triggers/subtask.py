@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_abs.execution.cancellation import finish
-from airflow_abs.execution.ending_together import end_in_batch
+from airflow_abs.execution.cancellation import finish, killed_by_marks
+from airflow_abs.execution.cleared import leave_if_cleared
 from airflow_abs.execution.subtask import AwaitedSubtask, SubtaskRun
 from airflow_abs.execution.task_end import settle
 
@@ -31,7 +31,9 @@ class SubtaskTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         started = time.monotonic()
-        event = await end_in_batch(self, self._subtask.end())
+        async with killed_by_marks(self):
+            event = await self._subtask.end()
+        await leave_if_cleared(self.task_instance)
         await settle(event, started)
         yield event
 
