@@ -34,8 +34,9 @@ def find_column_sources(
     proofs: Mapping[str, Proof],
     wanted: Collection[str],
 ) -> dict[str, dict[str, tuple[SourceColumn, ...]]]:
-    """By vertex of `wanted` and by column, the sources' columns whose values it is computed from, sorted; columns whose
-    sources are not known are left out, and so is what only decides which rows there are.
+    """The source columns from which each column of the `wanted` vertices is computed, sorted; by vertex and column.
+
+    Left out are columns of unknown sources, and columns that only decide which rows there are.
 
     Args:
         vertices: all of the graph, producers first.

@@ -162,7 +162,7 @@ def test_the_shares_of_a_believable_run_come_to_its_length(tmp_path: Path, faile
 
 
 def test_a_thousand_subtasks_that_queue_for_two_slots_are_drawn_by_what_can_be_seen() -> None:
-    """Each waits in two phases for each one before it: half a million, of which the path keeps its own."""
+    """Each subtask waits in two phases for every earlier one: half a million bars, and only a few are drawn."""
     count, seconds = 1000, 358.0
     began = [8.0 + 0.7 * (index // 2) + 0.1 * (index % 2) for index in range(count)]
     tasks = [task("job.plan", 0.0, 5.0), task("job.a.decide", 6.0, 7.0)]
