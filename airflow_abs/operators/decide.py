@@ -6,16 +6,19 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_abs.core.slots.admission import Admission
+from airflow_abs.operators.idle_regions import SkipsIdleRegions
 from airflow_abs.operators.job_task import JobTask
+from airflow_abs.operators.plan import PlanOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class DecideOperator(JobTask):
+class DecideOperator(JobTask, SkipsIdleRegions):
     """Decides the fan-out of one region from the bytes that its producers reported.
 
-    Light: it loads neither pyspark nor grpc. Returns the keyword arguments of each mapped subtask.
+    Light: it loads neither pyspark nor grpc. Returns the keyword arguments of each mapped subtask. If the region runs
+    inside another, it skips `run`, and the tasks of such regions behind it that now have nothing to wait for.
 
     Args:
         region: name of the region.
@@ -55,7 +58,14 @@ class DecideOperator(JobTask):
 
         records = RunRecords(self.folder(context))
         records.plan.check_declared(self.region, self.declarations)
-        return decide(records, self.region, read, self.admission, self.table_kinds)
+        subtasks = decide(records, self.region, read, self.admission, self.table_kinds)
+        into, plan = records.plan.fused, self._find_plan()
+        if self.region in into and plan is not None:
+            self.skip_idle(context, plan.graph, plan.tasks_of_regions, into, subtasks, ended=self.reports)
+        return subtasks
+
+    def _find_plan(self) -> PlanOperator | None:
+        return next((task for task in self.upstream_list if isinstance(task, PlanOperator)), None)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> NoReturn:
         """A trigger ends a decision itself; a worker is woken only to raise what went wrong."""

@@ -8,15 +8,14 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_abs.airflow_abilities import START_IN_TRIGGERER, SkipMixin, airflow_version
+from airflow_abs.airflow_abilities import START_IN_TRIGGERER, airflow_version
 from airflow_abs.core.graph.job_graph import JobGraph
-from airflow_abs.core.graph.joining import find_idle
 from airflow_abs.core.settings import JobSettings
 from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
+from airflow_abs.operators.idle_regions import SkipsIdleRegions
 from airflow_abs.operators.job_task import JobTask, logical_date
-from airflow_abs.operators.ordering import TOLERANT
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_abs.tables.overlaps import DeclaredJob
 
 
-class PlanOperator(JobTask, SkipMixin):
+class PlanOperator(JobTask, SkipsIdleRegions):
     """Compiles the job's regions into plan templates in the exchange, and skips the tasks of those that run inside
     others today and have nothing to wait for: each would cost a process.
 
@@ -136,22 +135,8 @@ class PlanOperator(JobTask, SkipMixin):
         for name, into in plan.fused.items():
             self.log.info("region %s runs inside %s today", name, into)
         told = {"regions": [region.name for region in plan.regions], "slots": plan.slots, "spark": plan.spark_version}
-        self._skip_idle(context, plan.fused, told)
+        self.skip_idle(context, self.graph, self.tasks_of_regions, plan.fused, told)
         return told
-
-    def _skip_idle(self, context: Context, into: Mapping[str, str], told: dict[str, Any]) -> None:
-        """Airflow is told by an exception, so what `execute` would return is pushed before."""
-        tasks = {
-            name: [self.dag.get_task(task_id) for task_id in task_ids]
-            for name, task_ids in self.tasks_of_regions.items()
-        }
-        tolerant = {name for name, own in tasks.items() if all(task.trigger_rule == TOLERANT for task in own)}
-        idle = find_idle(self.graph, into, tolerant)
-        if idle:
-            self.log.info("skipping the tasks of %s: nothing to do, and nothing to wait for", ", ".join(idle))
-            if self.do_xcom_push:
-                context["ti"].xcom_push(key="return_value", value=told)
-            self.skip(context["ti"], [task for name in idle for task in tasks[name]])
 
     def _end_earlier(self, endpoint: ConnectEndpoint, folder: JobFolder) -> None:
         """What still runs of a run that was cleared: Airflow leaves the triggers of its subtasks alone until those are

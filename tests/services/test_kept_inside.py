@@ -1,4 +1,4 @@
-"""Regions that run inside another one cost no process: `plan` skips their tasks, and the run is a success."""
+"""Regions that run inside another one: `plan`, or the first `decide` of them, skips their tasks; the run succeeds."""
 
 from __future__ import annotations
 
@@ -62,13 +62,23 @@ def test_a_day_in_one_operation_is_five_tasks_and_stays_so_when_it_is_cleared(
 
 
 @pytest.mark.usefixtures("numbers")
-def test_behind_an_edge_that_is_written_nothing_is_skipped(airflow: AirflowServices, folder: Path) -> None:
+def test_behind_an_edge_that_is_written_the_first_decision_skips_what_is_idle(
+    airflow: AirflowServices, folder: Path
+) -> None:
     dag_id, once = "kept_inside_in_part", ("success", 1)
     airflow.api.wait_for_dag(dag_id, SECONDS)
     run_id = airflow.api.trigger_run(dag_id, datetime(2026, 1, 1, tzinfo=UTC))
     assert airflow.api.wait_for_run(dag_id, run_id, SECONDS) == "success"
-    ran = of("digits", once) | of("sums", once) | of("large", once, "commit")
-    assert states(airflow, dag_id, run_id) == of("numbers", ("skipped", 0)) | ran | {"plan": once, "release": once}
+    ran = of("digits", once) | of("large", once, "commit") | {"plan": once, "release": once}
+    idle = of("numbers", ("skipped", 0)) | {"sums.decide": once, "sums.run": ("skipped", 0)}
+    assert states(airflow, dag_id, run_id) == idle | ran
+    assert totals(folder, dag_id) == TOTALS
+
+    clear_task(airflow.api, dag_id, run_id, "job.sums.decide", downstream=True)
+    assert airflow.api.wait_for_run(dag_id, run_id, SECONDS) == "success"
+    twice = ("success", 2)
+    again = {"sums.decide": twice, "release": twice} | of("large", twice, "commit")
+    assert states(airflow, dag_id, run_id) == idle | ran | again
     assert totals(folder, dag_id) == TOTALS
 
 
@@ -78,8 +88,9 @@ def test_a_chain_runs_in_the_tasks_of_its_last_region(airflow: AirflowServices, 
     airflow.api.wait_for_dag("chained", SECONDS)
     run_id = airflow.api.trigger_run("chained", datetime(2026, 1, 1, tzinfo=UTC))
     assert airflow.api.wait_for_run("chained", run_id, SECONDS) == "success"
-    ran = of("digits", once) | of("sums", once) | of("large", once, "commit") | {"plan": once, "release": once}
-    assert states(airflow, "chained", run_id) == of("numbers", ("skipped", 0)) | ran
+    ran = of("digits", once) | of("large", once, "commit") | {"plan": once, "release": once}
+    idle = of("numbers", ("skipped", 0)) | {"sums.decide": once, "sums.run": ("skipped", 0)}
+    assert states(airflow, "chained", run_id) == idle | ran
     assert read_xcom(airflow.api, "chained", run_id, "job.plan")["regions"] == ["digits", "large"]
     assert totals(folder, "chained") == TOTALS
 

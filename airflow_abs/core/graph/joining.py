@@ -78,22 +78,25 @@ def _join(
     return JoinedGraph(replace(joined, regions=sort_regions(regions)), into)
 
 
-def find_idle(graph: JobGraph, into: Mapping[str, str], tolerant: Collection[str]) -> tuple[str, ...]:
+def find_idle(
+    graph: JobGraph, into: Mapping[str, str], tolerant: Collection[str], ended: Collection[str] = ()
+) -> tuple[str, ...]:
     """The regions that have nothing to do and nothing to wait for, in topological order.
 
-    Their work is done inside other regions, and so is that of all regions before them: who waits for them would wait
-    for nothing.
+    Their work is done inside other regions, and all regions before them have ended, or are such regions, too: who waits
+    for them would wait for nothing.
 
     Args:
         graph: as declared.
         into: as in `JoinedGraph`.
         tolerant: regions that can do without the regions that they read from.
+        ended: regions of which all tasks are over, with all regions before them.
     """
     idle: dict[str, None] = {}
     for region in graph.regions:
         readers = [other.name for other in graph.regions if region in graph.producer_regions(other)]
-        waits = any(producer.name not in idle for producer in graph.producer_regions(region))
-        if region.name in into and not waits and all(name in tolerant for name in readers):
+        waits = any(producer.name not in {*idle, *ended} for producer in graph.producer_regions(region))
+        if region.name in into and region.name not in ended and not waits and all(name in tolerant for name in readers):
             idle[region.name] = None
     return tuple(idle)
 

@@ -98,6 +98,16 @@ def test_a_region_is_idle_if_all_before_it_is_done_inside_others_too() -> None:
     assert idle(join(graph), graph) == ()
 
 
+def test_a_region_behind_one_that_ran_is_idle_once_that_has_ended() -> None:
+    graph = graph_of("a>b b>c c>d d>e", sinks="e")
+    joined = join(graph, "bc", "cd", "de")
+    regions = {region.name for region in graph.regions}
+    assert find_idle(graph, joined.into, regions) == ()
+    assert find_idle(graph, joined.into, regions, ended="a") == ("b", "c", "d")
+    assert find_idle(graph, joined.into, regions, ended="ab") == ("c", "d")
+    assert find_idle(graph, joined.into, regions - {"d"}, ended="a") == ("b",)
+
+
 def test_a_region_is_not_idle_if_a_reader_needs_it_to_have_run() -> None:
     graph = graph_of("a>c b>c c>d", sinks="d")
     assert idle(join(graph, "ac", "bc", "cd"), graph, "abd") == ()
