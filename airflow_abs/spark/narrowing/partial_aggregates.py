@@ -102,7 +102,7 @@ def combine_edges(
 
     Args:
         session: a Connect session; asked some six times for each edge whose consumer aggregates its rows.
-        graph: the day's, whose edges between regions are written.
+        graph: the day's; edges between its regions are written, and those inside that are durable.
         compiled: its vertices, as `plan_region` takes them.
         keep_all: vertices whose files have all columns and rows, whoever reads them.
         shares: partial results per row in earlier runs, by producer.
@@ -121,8 +121,9 @@ def combine_edges(
 
 
 def _may_combine(graph: JobGraph, edge: JobEdge) -> bool:
+    is_written = graph.crosses_regions(edge) or edge.durable is True  # the latter between steps of one task
     return (
-        graph.crosses_regions(edge)
+        is_written
         and edge.partitioning is not Partitioning.BROADCAST
         and edge.prunes is None
         and len(graph.outputs_of(edge.producer)) == 1
@@ -145,7 +146,8 @@ class _Day:
         from pyspark.errors import AnalysisException
 
         producer, consumer = self.compiled[edge.producer], self.compiled[edge.consumer]
-        placeholder = next((name for name, each in consumer.inputs.items() if each == edge), None)
+        read = find_producers(self.graph, self.compiled, consumer.name)
+        placeholder = next((name for name, each in read.items() if each == producer.name), None)
         if placeholder is None or producer.expectations:
             return
         relation = protos().Relation()

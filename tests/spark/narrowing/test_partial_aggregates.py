@@ -20,7 +20,7 @@ from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
 from airflow_abs.core.expect.expectations import Expect, read_expectations
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex
 from airflow_abs.core.graph.partitioning import Partitioning
-from airflow_abs.exchange.records.manifest import read_manifests
+from airflow_abs.exchange.records.manifest import read_manifest, read_manifests
 from airflow_abs.exchange.runs.past_run import past_run
 from airflow_abs.exchange.runs.run_reading import read_run
 from airflow_abs.exchange.sources.files import Files
@@ -113,11 +113,14 @@ def run(connect_server: ConnectEndpoint, session: Any, source: Path, tmp_path: P
         per_subtask: bool = False,
         edge_columns: str = "used",
         history: JobHistory = NO_HISTORY,
+        share_tasks: bool = False,
     ) -> JobRun:
+        fixed = None if share_tasks else 2 if how is Partitioning.HASH else 1
         vertices = [
-            JobVertex("rows", parallelism=3, has_source=True),
-            JobVertex("groups", parallelism=2 if how is Partitioning.HASH else 1, has_sink=True),
+            JobVertex("rows", parallelism=None if share_tasks else 3, has_source=True),
+            JobVertex("groups", parallelism=fixed, has_sink=True),
         ]
+        options = {"durability": "always", "share_tasks": True} if share_tasks else {}
         edges = [JobEdge("rows", "groups", "rows", how, keys if how is Partitioning.HASH else ())]
         programs = [
             program_of(
@@ -132,7 +135,7 @@ def run(connect_server: ConnectEndpoint, session: Any, source: Path, tmp_path: P
                 "groups", transform, sink=Files(f"{tmp_path}/out"), spark_conf=conf or {}, per_subtask=per_subtask
             ),
         ]
-        done = run_job(connect_server, tmp_path / "exchange", vertices, edges, programs, history=history)
+        done = run_job(connect_server, tmp_path / "exchange", vertices, edges, programs, history=history, **options)
         if per_subtask:
             return done
         plain = session.read.parquet(str(source))
@@ -210,6 +213,15 @@ def test_distinct_values_are_counted_once(run: Run) -> None:
 def test_distinct_rows(run: Run) -> None:
     assert written(run(lambda rows: rows.select("k", "s", "flag").distinct())) == "partial distinct rows"
     assert written(run(lambda rows: rows.select("s", "k").dropDuplicates(["k", "s"]))) == "partial distinct rows"
+
+
+@pytest.mark.sample
+def test_steps_of_a_shared_task_pass_on_partial_aggregates(run: Run) -> None:
+    done = run(lambda rows: rows.groupBy("k").agg(f.sum("d15").alias("sum"), f.count("s").alias("n")), share_tasks=True)
+    assert [step.result for step in done.plan.region("groups").steps] == ["rows.whole", "groups.sink"]
+    rows = read_manifest(done.folder, "groups", 0).results["rows.whole"]
+    assert rows.combined == 900
+    assert rows.rows < 900
 
 
 def test_one_row_of_all(run: Run) -> None:
