@@ -28,6 +28,7 @@ from testbed.host import search_path
 from testbed.spread import has_all_executors
 from testbed.topology.place import AIRFLOW, WORKERS, Place, Service
 from testbed.topology.services import services
+from testbed.topology.spark import RECOVERY_FOLDER
 
 HEALTH_SECONDS = 180.0
 _STOP_SECONDS = 8.0
@@ -151,6 +152,7 @@ class ClusterProcesses:
         self._create_database()
         self.start("redis")
         self._report("Spark: master, two workers, Connect server, TLS in front of it")
+        shutil.rmtree(self._work / RECOVERY_FOLDER, ignore_errors=True)  # what an earlier cluster had is gone
         for name in ("spark-master", *WORKERS):
             self.start(name, wait=False)
         self.wait_until_healthy(["spark-master", *WORKERS])

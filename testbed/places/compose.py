@@ -20,10 +20,12 @@ from testbed.places.place import PlaceError
 
 TREE = Path(__file__).parents[2]
 URL = "http://127.0.0.1:8080"
+MASTER_URL = "http://127.0.0.1:8081"
 PROJECT = "airflow-abs"
 _COPIED = ("airflow_abs", "dags", "docker", "testbed", "docker-compose.yaml", "pyproject.toml", "requirements.lock")
 _COPIED_TEXTS = ("README.md", "LICENSE", ".dockerignore")
 _HEALTHY_SECONDS = 600.0
+_NOTICED_SECONDS = 60.0
 _PASSWORDS = "/opt/airflow/simple_auth_manager_passwords.json.generated"
 
 
@@ -68,7 +70,7 @@ class ComposeProject:
             PlaceError: not in time; with what they are and the end of their logs.
         """
         started, wanted = time.monotonic(), names or self.lasting()
-        while ill := [name for name in wanted if self.states().get(name) != "healthy"]:
+        while ill := sorted({*wanted} - {name for name, state in self.states().items() if state == "healthy"}):
             if time.monotonic() - started > _HEALTHY_SECONDS:
                 logs = self.ask("logs", "--tail", "30", *ill).stdout
                 raise PlaceError(f"compose: {', '.join(ill)} not healthy after {_HEALTHY_SECONDS:g} s: {logs[-6000:]}")
@@ -77,7 +79,8 @@ class ComposeProject:
 
     def states(self) -> dict[str, str]:
         """Of each container by its service: its health while it runs, or its status where none is checked."""
-        found = self._inspect(self.run("ps", "--all", "--quiet").split())
+        of_project = f"label=com.docker.compose.project={PROJECT}"
+        found = self._inspect(self.engine.run("ps", "--all", "--quiet", "--filter", of_project).split())
         states = {each["Config"]["Labels"]["com.docker.compose.service"]: each["State"] for each in found}
         return {
             name: str(state.get("Health", state)["Status"] if state["Running"] else state["Status"])
@@ -95,8 +98,20 @@ class ComposeProject:
         return dict(found)
 
     def kill(self, service: str) -> None:
-        """As a crash would end it; the engine starts it again."""
-        self.engine.kill(int(self.container(service)["State"]["Pid"]))
+        """As a crash would end it; returns once the engine, which starts it again, has noticed.
+
+        Raises:
+            PlaceError: that took too long.
+        """
+        killed = int(self.container(service)["State"]["Pid"])
+        if killed == 0:  # down already, because another one was; as a process, 0 would be this program's whole group
+            return
+        self.engine.kill(killed)
+        deadline = time.monotonic() + _NOTICED_SECONDS
+        while int(self.container(service)["State"]["Pid"]) == killed:
+            if time.monotonic() > deadline:
+                raise PlaceError(f"compose: {service} was killed {_NOTICED_SECONDS:g} s ago and still has its process")
+            time.sleep(0.1)
 
     def restart(self, service: str) -> None:
         """As somebody does who has changed something."""
@@ -119,6 +134,11 @@ class ComposeProject:
         login = {"username": "admin", "password": passwords["admin"]}
         answer = httpx.post(f"{URL}/auth/token", json=login, timeout=60.0, trust_env=False).raise_for_status()
         return AirflowApi(URL, token=answer.json()["access_token"])
+
+    def cores_in_use(self) -> int:
+        """Of Spark's workers, as the master has them."""
+        answer = httpx.get(f"{MASTER_URL}/json/", timeout=60.0, trust_env=False)
+        return int(answer.raise_for_status().json()["coresused"])
 
     def left(self) -> list[str]:
         """What the engine has of it: containers, networks, volumes, also those without a name."""

@@ -9,8 +9,13 @@ WORKER_CORES = 1
 WORKER_MEMORY = "1152m"
 EXECUTOR_MEMORY = "768m"
 DRIVER_MEMORY = "1g"
+RECOVERY_FOLDER = "spark-master"
+"""Of the place's folder `work`: the workers and applications that the master knows."""
 # The master's REST submission knows no secret: without it, anyone who reaches the port runs programs.
 _DAEMON_SETTINGS = ("spark.authenticate=true", "spark.network.crypto.enabled=true", "spark.master.rest.enabled=false")
+# Without it, a master that comes back knows no application: workers end the server's executors, and it gets no others.
+# The folder is in the working directory, because this variable is split at blanks.
+_MASTER_SETTINGS = ("spark.deploy.recoveryMode=FILESYSTEM", f"spark.deploy.recoveryDirectory={RECOVERY_FOLDER}")
 
 
 def spark_services(place: Place) -> list[Service]:
@@ -19,7 +24,7 @@ def spark_services(place: Place) -> list[Service]:
         "spark-master",
         OUR_IMAGE,
         _master_command(place),
-        _daemon_environment(place, "spark-master"),
+        _daemon_environment(place, "spark-master", *_MASTER_SETTINGS),
         Limits(0.5, 768),
         health=curl(f"{master_ui}/json/"),
         networks=("spark",),
@@ -121,11 +126,11 @@ def _spark_environment(place: Place, name: str) -> dict[str, str]:
     }
 
 
-def _daemon_environment(place: Place, name: str) -> dict[str, str]:
+def _daemon_environment(place: Place, name: str, *settings: str) -> dict[str, str]:
     """Of the master and the workers."""
     return _spark_environment(place, name) | {
         "SPARK_DAEMON_MEMORY": "384m",
         # Without the secret, no one can register a worker or submits an application.
-        "SPARK_DAEMON_JAVA_OPTS": " ".join(f"-D{setting}" for setting in _DAEMON_SETTINGS),
+        "SPARK_DAEMON_JAVA_OPTS": " ".join(f"-D{setting}" for setting in (*_DAEMON_SETTINGS, *settings)),
         "_SPARK_AUTH_SECRET": place.secrets["SPARK_RPC_SECRET"],
     }
