@@ -77,7 +77,7 @@ class Daily:
         dag_id = dag_id or self.dag_id
         failed = [each for each in self.api.task_instances(dag_id, run_id) if each.state == "failed"]
         logs = (self.api.task_log(dag_id, run_id, each.task_id, each.map_index, each.try_number) for each in failed)
-        return [log[-3000:] for log in logs]
+        return [log[-8000:] for log in logs]
 
     def tries(self, run_id: str, task_id: str) -> dict[int, int]:
         """Of each range of a mapped task."""
