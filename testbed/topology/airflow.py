@@ -111,6 +111,10 @@ def airflow_environment(place: Place) -> dict[str, str]:
         "API__SECRET_KEY": place.secrets["AIRFLOW_API_SECRET"],
         "API_AUTH__JWT_SECRET": place.secrets["AIRFLOW_JWT_SECRET"],
         "LOGGING__BASE_LOG_FOLDER": f"{place.folders['airflow']}/logs",
+        # An api-server takes a minute or two to come back. By default a task gives up after some 15 s, and each time
+        # costs one of its retries; so it waits about three minutes.
+        "WORKERS__EXECUTION_API_RETRIES": "40",
+        "WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "10",
         "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
         # A triggerer takes so many new triggers at a time: few, so that the other one gets its part of a region.
         "TRIGGERER__MAX_TRIGGER_TO_SELECT_PER_LOOP": "16",
