@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from airflow_abs.core.wording import format_bytes, format_count
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultManifest
+from airflow_abs.exchange.records.tries import read_tries, try_of
 from airflow_abs.exchange.results.renewal import is_made_alike, replace_rows
 from airflow_abs.exchange.results.written_steps import leave_out_lost
 from airflow_abs.exchange.storage.locations import OpenPath
@@ -37,7 +38,7 @@ from airflow_abs.spark.run.claims import ClaimLedger, claim_lost
 from airflow_abs.spark.run.execution import ProgressListener
 from airflow_abs.spark.run.inputs import InputCheck, LostResults
 from airflow_abs.spark.run.rounds import ROUNDS, run_rounds
-from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import Inputs, SubtaskSpec, count_memory_failures
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ class Recovery:
         """Bytes of what was lost and is there again."""
         started = time.monotonic()
         attempt = SubtaskAttempt(lost.region, lost.index, ledger.claim.attempt, lost.decision)
-        spec = await asyncio.to_thread(SubtaskSpec.load, self.folder, attempt)
+        spec = await asyncio.to_thread(self._load_spec, attempt)
         before = lost.manifest.results if lost.manifest is not None else {}
         may_change = lost.region in spec.plan.unrepeatable  # then what is left does not go with what is made now
         others = {name: result for name, result in before.items() if name not in lost.results and not may_change}
@@ -128,6 +129,11 @@ class Recovery:
         await written.execution.release()
         log.warning("recomputed: %s, %s in %.1f s", attempt, format_bytes(again), time.monotonic() - started)
         return again
+
+    def _load_spec(self, attempt: SubtaskAttempt) -> SubtaskSpec:
+        """In the pieces of the try that wrote what is lost: each piece has partial aggregates of its own."""
+        tries = read_tries(self.folder, attempt.region, attempt.index, below=try_of(attempt.attempt))
+        return SubtaskSpec.load(self.folder, attempt, count_memory_failures(tries, attempt.decision))
 
 
 def _check_same(lost: LostResults, before: Manifest, after: Manifest) -> None:

@@ -46,7 +46,7 @@ from airflow_abs.spark.run.execution import ProgressListener
 from airflow_abs.spark.run.pieces import keeps_steps, why_it_stays_whole
 from airflow_abs.spark.run.recovery import Recovery
 from airflow_abs.spark.run.rounds import Written, number_to_start, run_rounds
-from airflow_abs.spark.run.subtask_spec import SubtaskSpec
+from airflow_abs.spark.run.subtask_spec import SubtaskSpec, count_memory_failures
 
 __all__ = ["ProgressListener", "SubtaskAttempt", "find_committed", "interrupt_subtask", "run_subtask"]
 
@@ -167,7 +167,7 @@ class _TryRun:
 
     @property
     def memory_failures(self) -> int:
-        return sum(entry.error == SubtaskOutOfMemoryError.__name__ for entry in self.earlier)
+        return count_memory_failures(self.tries, self.record.decision)
 
     def start(self, attempt: int, inputs: str) -> int:
         """The ledger's part; see `AttemptLedger`."""

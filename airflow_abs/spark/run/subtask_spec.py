@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_abs.core.decide.hot_subpartitions import ROW_CLASSES, ProducerShare
@@ -18,7 +18,9 @@ from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.exchange.records.manifest import Manifest, ResultFile, bytes_by_subpartition, files_for_range
 from airflow_abs.exchange.records.plan import JobPlan, PlannedInput, PlannedRegion, read_plan
 from airflow_abs.exchange.records.slices import Slice, read_slice
+from airflow_abs.exchange.records.tries import TryRecord
 from airflow_abs.spark.connect.operations import EVERY_SESSION, derive_id
+from airflow_abs.spark.errors import SubtaskOutOfMemoryError
 from airflow_abs.spark.relations import RESULT_SETTINGS
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.pieces import Piece, cut_pieces, most_files, why_it_stays_whole
@@ -216,6 +218,11 @@ class SubtaskSpec:
                 sizes = bytes_by_subpartition(each.manifest.result(entry.result) for each in read)
                 totals = [total + size for total, size in zip(totals, sizes[span.start : span.stop], strict=True)]
         return [0 if span.start + index in self.left_out else total for index, total in enumerate(totals)]
+
+
+def count_memory_failures(tries: Iterable[TryRecord], decision: str) -> int:
+    """How many of these tries ran out of memory under this decision."""
+    return sum(each.decision == decision and each.error == SubtaskOutOfMemoryError.__name__ for each in tries)
 
 
 def _share_of(share: ProducerShare, subpartition: int, manifest: Manifest, result: str) -> FilesOfProducer:
