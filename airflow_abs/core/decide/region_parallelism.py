@@ -30,6 +30,8 @@ from airflow_abs.core.wording import format_bytes, format_count
 
 _FEW_WAVES = 3
 WAVES = "waves of slots"
+_IN_ONE_WAVE = 2
+"""Times the target that a subtask may read if that saves the second wave: its tasks, and their wait for a slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ def _balanced(
     inferred = inputs.inferred
     if options.most_waves is not None and options.slots is not None:
         least = max(inferred or 1, hot_parts + _fewest_of_most_bytes(inputs, sizes))
-        enough = max(options.most_waves * options.slots, least)
+        waves = 1 if decided <= _IN_ONE_WAVE * options.slots else options.most_waves
+        enough = max(waves * options.slots, least)
         decided = apply_bound(WAVES, decided, enough, clamps, lower=False)
     bounds = list_bounds(inputs, options, len(sizes), hot_parts)
     decided = _apply_bounds(decided, bounds, clamps)

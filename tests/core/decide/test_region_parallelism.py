@@ -45,7 +45,8 @@ def test_filling_slots_is_explained_and_keeps_the_bounds() -> None:
 @pytest.mark.parametrize(
     ("needed", "slots", "used"),
     [
-        (4, 2, 4),  # two waves
+        (4, 2, 2),  # one wave of subtasks of twice the target
+        (5, 2, 4),  # two waves
         (30, 2, 4),
         (30, 8, 16),
         (30, 64, 30),  # not one wave
