@@ -231,8 +231,7 @@ class JobOptions:
     share_tasks: bool = setting(
         "True",
         FLAG,
-        "With always: run steps that each need only one subtask in one task, one after the other. Their edges are "
-        "still written.",
+        "With always: run small steps in one task. Their edges are still written.",
         *_OPTION,
         more="how-it-decides.md#one-task-for-several-steps",
     )

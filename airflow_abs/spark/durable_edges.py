@@ -20,7 +20,7 @@ from airflow_abs.core.durability.prediction import (
 )
 from airflow_abs.core.durability.row_order import DaysBytes, RowOrder, choose_row_order, expect_readers, reads_ranges
 from airflow_abs.core.durability.rule import Conditions, EdgeDurability, decide_durability
-from airflow_abs.core.durability.sharing import share_tasks
+from airflow_abs.core.durability.sharing import SHARED_BYTES, share_tasks
 from airflow_abs.core.durability.strange_day import UsualBytes, usual_bytes
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.graph.joining import JoinedGraph, join_regions
@@ -113,7 +113,8 @@ def join_where_it_pays(
         chained = chains.joined.graph
         predicted = predict_job(chained, sizes, history, slots=slots or 1)
         day = DaysDemands(predicted, options.target_bytes, options.min_parallelism, history)
-        shared = share_tasks(chained, declared, day, settings)
+        most_bytes = options.target_bytes if options.most_waves is None else SHARED_BYTES
+        shared = share_tasks(chained, declared, day, settings, most_bytes)
         homes = {name: shared.joined.into.get(home, home) for name, home in chains.joined.into.items()}
         joined = JoinedGraph(shared.joined.graph, homes | dict(shared.joined.into))
         return with_readers(_days_graph(joined, (*chains.edges, *shared.edges), predictions))

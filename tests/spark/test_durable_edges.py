@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -264,6 +265,37 @@ def test_a_small_day_of_always_is_one_subtask_for_each_sink_and_writes_every_edg
     assert (job.decisions["enriched"].parallelism, job.decisions["enriched"].rule) == (1, "single_subtask")
 
 
+def waits_for(other: Path, own: Path, column: str) -> Any:
+    """A transform that gives its rows; that with the number 0 in a column once the other one has got there, too."""
+
+    def wait(batches: Any) -> Any:
+        for batch in batches:
+            if 0 in batch.column(column).to_pylist():
+                own.touch()
+                deadline = time.monotonic() + 60
+                while not other.exists():
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"{other.name} does not run beside {own.name}")
+                    time.sleep(0.05)
+            yield batch
+
+    return lambda rows: rows.mapInArrow(wait, rows.schema)
+
+
+@pytest.mark.sample
+def test_steps_of_a_shared_task_that_do_not_read_each_other_run_side_by_side(
+    connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
+) -> None:
+    orders, customers = tmp_path / "orders-run", tmp_path / "customers-run"
+    transforms = {
+        "orders": waits_for(customers, orders, "order_id"),
+        "customers": waits_for(orders, customers, "customer_id"),
+    }
+    job = run(connect_server, lake, tmp_path, durability="always", share_tasks=True, transforms=transforms)
+    assert [step.result for step in job.plan.region("enriched").steps[:2]] == ["orders.whole", "customers.whole"]
+    check_rows(lake, tmp_path)
+
+
 def test_a_large_day_of_always_has_a_task_for_every_step(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
@@ -354,7 +386,7 @@ def test_a_try_goes_on_behind_the_steps_that_one_before_it_has_written(
 
 
 @pytest.mark.sample
-def test_a_step_whose_files_are_lost_is_written_again_and_so_is_everything_behind_it(
+def test_a_step_whose_files_are_lost_is_written_again_and_so_is_everything_made_of_it(
     connect_server: ConnectEndpoint, lake: Path, tmp_path: Path
 ) -> None:
     job = fail_behind_three_steps(plan(connect_server, lake, tmp_path, durability="always", share_tasks=True))
@@ -362,5 +394,7 @@ def test_a_step_whose_files_are_lost_is_written_again_and_so_is_everything_behin
     lost.write_bytes(b"")
     asyncio.run(job.run_subtask("enriched", 0, attempt=2))
     manifest = read_manifest(job.folder, "enriched", 0)
-    attempts = [{file.path.split("/")[2] for file in each.files} for each in manifest.results.values()]
-    assert attempts == [{"attempt-1"}, *[{"attempt-2"}] * (len(manifest.results) - 1)]
+    attempts = {name: {file.path.split("/")[2] for file in each.files} for name, each in manifest.results.items()}
+    kept = {name for name, found in attempts.items() if found == {"attempt-1"}}
+    assert kept == {"orders.whole", "valid.whole"}  # what does not read customers
+    assert all(attempts[name] == {"attempt-2"} for name in attempts.keys() - kept)

@@ -33,7 +33,7 @@ def join_regions(graph: JobGraph, inside: Collection[JobEdge], *, written: bool 
     Raises:
         InvalidValueError: joined like this, a region would wait for what waits for it; names some of them.
     """
-    how = "one subtask, one after the other, and each is written" if written else _ONE_OPERATION
+    how = "one subtask, and each is written" if written else _ONE_OPERATION
 
     def as_one_subtask(members: Region) -> Region:
         reason = f"{', '.join(members.vertices)} run as {how}"

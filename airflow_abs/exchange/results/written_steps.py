@@ -6,7 +6,6 @@ One file of the attempt, in the form of a manifest, replaced after each step. It
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import takewhile
 
 from airflow_abs.exchange.errors import StoredFileError
 from airflow_abs.exchange.paths import JobFolder
@@ -35,15 +34,19 @@ def read_written(
     return noted.results if found == (region, index, attempt, decision) else {}
 
 
-def first_whole(
+def find_whole(
     folder: JobFolder, steps: Sequence[PlannedStep], noted: Mapping[str, ResultManifest], suspects: Collection[str]
 ) -> Mapping[str, ResultManifest]:
-    """The results of the first steps that are noted and whole, see `leave_out_lost`.
+    """The results that are noted and whole, see `leave_out_lost`, and rest on such results alone.
 
-    What was written behind one that is lost may rest on other rows than those that are written next: it does not count.
+    What was made of one that is lost may rest on other rows than those that are written next: it does not count.
     """
     whole = leave_out_lost(folder, noted, suspects)
-    return {name: whole[name] for name in takewhile(whole.__contains__, (step.result for step in steps))}
+    found: dict[str, ResultManifest] = {}
+    for step in steps:
+        if step.result in whole and found.keys() >= set(step.local.values()):
+            found[step.result] = whole[step.result]
+    return found
 
 
 def leave_out_lost(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -40,6 +40,7 @@ class AttemptExecution:
     work: AttemptWork
     on_progress: ProgressListener | None = None
     operations: list[Operation] = field(default_factory=list)
+    _noting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> Mapping[str, ResultManifest]:
         """Write every result that the work does not have yet, and return all.
@@ -53,23 +54,52 @@ class AttemptExecution:
         await self._send_py_files(attempt.session_id(folder))
         await self._check_sources("before")
         for piece in self.work.pieces:
-            for number, step in enumerate(self.work.spec.region.steps):
-                if (piece.number, step.result) in self.work.results:
-                    continue
-                operation = Operation(
-                    session_id=attempt.session_id(folder),
-                    operation_id=self.work.operation_id(number, piece),
-                    plan=await asyncio.to_thread(self.work.build_plan, number, piece),
-                    tags=(attempt.tag(folder),),
-                    server_session=server_session,
-                )
-                outcome = await self._execute(number, piece, operation)
-                found = read_observed(outcome.observed, operation.operation_id, step)
-                await asyncio.to_thread(self.work.measure, step, piece, found)
-                await asyncio.to_thread(self.work.note)
-                self.operations.append(operation)
+            await self._write_steps(piece, server_session)
         await self._check_sources("after")
         return self.work.merged()
+
+    async def _write_steps(self, piece: Piece, server_session: str) -> None:
+        """Each step once those are written that it reads: what could be subtasks of different regions runs side by
+        side, as those would, on as many slots as there are."""
+        spec = self.work.spec
+        at_once = asyncio.Semaphore(1 if spec.memory_failures else spec.plan.slots or 1)
+        writing: dict[str, asyncio.Task[None]] = {}
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number, step in enumerate(spec.region.steps):
+                    if (piece.number, step.result) not in self.work.results:
+                        before = [writing[result] for result in step.local.values() if result in writing]
+                        task = self._write_step(number, piece, server_session, before, at_once)
+                        writing[step.result] = group.create_task(task)
+        except ExceptionGroup as failed:  # what waits for the first that failed has failed by it, too
+            first = failed.exceptions[0]
+            raise first from first.__cause__
+
+    async def _write_step(
+        self,
+        number: int,
+        piece: Piece,
+        server_session: str,
+        before: Collection[asyncio.Task[None]],
+        at_once: asyncio.Semaphore,
+    ) -> None:
+        for each in before:
+            await each
+        attempt, folder, step = self.work.attempt, self.work.spec.folder, self.work.spec.region.steps[number]
+        async with at_once:
+            operation = Operation(
+                session_id=attempt.session_id(folder),
+                operation_id=self.work.operation_id(number, piece),
+                plan=await asyncio.to_thread(self.work.build_plan, number, piece),
+                tags=(attempt.tag(folder),),
+                server_session=server_session,
+            )
+            outcome = await self._execute(number, piece, operation)
+        found = read_observed(outcome.observed, operation.operation_id, step)
+        async with self._noting:
+            await asyncio.to_thread(self.work.measure, step, piece, found)
+            await asyncio.to_thread(self.work.note)
+        self.operations.append(operation)
 
     async def _execute(self, number: int, piece: Piece, operation: Operation) -> OperationOutcome:
         step = self.work.spec.region.steps[number]

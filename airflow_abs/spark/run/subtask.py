@@ -27,7 +27,7 @@ from airflow_abs.exchange.records.tries import (
     write_try,
 )
 from airflow_abs.exchange.results.renewal import replace_rows
-from airflow_abs.exchange.results.written_steps import first_whole, read_written
+from airflow_abs.exchange.results.written_steps import find_whole, read_written
 from airflow_abs.exchange.storage.locations import OpenPath
 from airflow_abs.spark.connect.connection import Connection
 from airflow_abs.spark.errors import (
@@ -224,7 +224,7 @@ class _TryRun:
         if not over or not spec.region.retry_steps or any(self._kept_by(each, spec) for each in over):
             return spec
         vertices = ", ".join(spec.region.vertices)
-        log.info("a try before failed: running %s one after the other, and keeping each result", vertices)
+        log.info("a try before failed: running %s step by step, and keeping each result", vertices)
         return spec.as_retry()
 
     def _kept_by(self, failed: TryRecord, spec: SubtaskSpec) -> bool:
@@ -246,7 +246,7 @@ class _TryRun:
         tries = [entry.attempt for entry in reversed(self.earlier) if entry.inputs == inputs]
         for attempt in dict.fromkeys([self.record.attempt, *tries]):
             noted = read_written(self.folder, region.name, self.index, attempt, decision=decision)
-            if found := first_whole(self.folder, region.steps, noted, suspects):
+            if found := find_whole(self.folder, region.steps, noted, suspects):
                 log.info("continuing after what attempt %d has written: %s", attempt, ", ".join(found))
                 return found
         return {}

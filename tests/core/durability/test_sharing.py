@@ -18,28 +18,32 @@ MIB = 2**20
 
 
 def share(graph: JobGraph, declared: DeclaredDemands | None = None, **read_mib: int) -> SharedTasks:
-    """Regions read 10 MiB, or what is said; a subtask takes 128 MiB."""
+    """Regions read 10 MiB, or what is said; with a shared task at most 128 MiB."""
     sizes = {region.name: read_mib.get(region.name, 10) * MIB for region in graph.regions}
     predictions = {name: Prediction(1.0, size, size // 2) for name, size in sizes.items()}
-    return share_tasks(graph, declared or DeclaredDemands(), DaysDemands(predictions, 128 * MIB, 1), {})
+    return share_tasks(graph, declared or DeclaredDemands(), DaysDemands(predictions, 128 * MIB, 1), {}, 128 * MIB)
 
 
 def test_a_small_day_is_one_task_and_every_edge_is_a_file() -> None:
     shared = share(graph_of("a>c b>c c>d", sinks="d"))
     assert shared.joined.into == {"a": "d", "b": "d", "c": "d"}
     (only,) = shared.joined.graph.regions
-    assert only.single_subtask_reason == "a, b, c, d run as one subtask, one after the other, and each is written"
+    assert only.single_subtask_reason == "a, b, c, d run as one subtask, and each is written"
     assert [edge.durable for edge in only.inner] == [True, True, True]
     assert [(each.durable, each.reason) for each in shared.edges] == [
         (True, "durable, without a task of its own: it reads 10.0 MiB and runs in that of d")
     ] * 3
 
 
-def test_what_may_need_several_subtasks_has_a_task_of_its_own_and_so_has_what_it_reads() -> None:
+def test_what_reads_much_has_a_task_of_its_own_and_so_has_what_it_reads() -> None:
     shared = share(graph_of("a>b b>c c>d d>e", sinks="e"), c=200)
     assert shared.joined.into == {"a": "b", "d": "e"}
     reasons = {each.edge.producer: each.reason for each in shared.edges}
-    assert reasons["b"] == reasons["c"] == "durable: c is predicted to read 200.0 MiB, above a subtask's 128.0 MiB"
+    assert (
+        reasons["b"]
+        == reasons["c"]
+        == "durable: c is predicted to read 200.0 MiB, above the 128.0 MiB of a shared task's step"
+    )
 
 
 def test_readers_of_a_sink_and_of_what_is_not_repeatable_are_apart_from_it() -> None:
@@ -60,7 +64,7 @@ def test_a_shared_task_that_did_not_come_to_its_end_is_taken_apart_in_the_next_r
     for is_whole, into in ((False, {}), (True, {"a": "c", "b": "c"})):
         last = RunHistory(1.0, (RegionHistory(("a", "b", "c"), 1, 1, 1, 1.0, is_whole=is_whole),))
         day = DaysDemands(predictions, 128 * MIB, 1, JobHistory((last,)))
-        shared = share_tasks(graph, DeclaredDemands(), day, {})
+        shared = share_tasks(graph, DeclaredDemands(), day, {}, 128 * MIB)
         assert shared.joined.into == into
     assert shared.edges[0].reason == "durable, without a task of its own: it reads 1.0 MiB and runs in that of c"
 
