@@ -47,7 +47,7 @@ def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed as the process ends
         return 0
     except KeyboardInterrupt:
-        print("interrupted; everything that was started has been ended", file=sys.stderr)
+        print("interrupted; stopped everything that it started", file=sys.stderr)
         return 130
     except (ValueError, OSError, RuntimeError, ExchangeError, SparkOperationError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
@@ -115,7 +115,11 @@ def _add_server(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     server.add_argument("action", choices=["install", "status", "stop", "prepare", "check", "jars"])
     server.add_argument("connector", nargs="?", choices=["s3", "kafka"], help="for `jars`")
-    server.add_argument("--spark", metavar="RELEASE", help="for `install`, such as 4.2.0 (default: the client's)")
+    server.add_argument(
+        "--spark",
+        metavar="RELEASE",
+        help="for `install` and `jars`, such as 4.1.4 (default: the client's, and for `jars` 4.2.0)",
+    )
     server.add_argument(
         "--conn-id", default="spark_connect_default", metavar="NAME", help="for `check` (default: %(default)s)"
     )
@@ -196,7 +200,7 @@ def _server(options: argparse.Namespace) -> int:
     if options.action == "check":
         return check_server(options.conn_id, options.folder)
     if options.action == "jars":
-        return bring_jars(options.connector, options.folder)
+        return bring_jars(options.connector, options.folder, options.spark)
     folder = options.folder or embedded_folder()
     return show_status(folder) if options.action == "status" else stop_server(folder)
 

@@ -58,16 +58,16 @@ def install_server(release: str | None) -> int:
     return 0
 
 
-def bring_jars(connector: str | None, folder: Path | None) -> int:
+def bring_jars(connector: str | None, folder: Path | None, release: str | None) -> int:
     """Fetch the jars of a connector that are missing, and say how a server gets them; 2 without its name."""
     import os
 
-    from airflow_abs.spark.server.connector_jars import CONNECTORS, SETTINGS, fetch_jars
+    from airflow_abs.spark.server.connector_jars import CONNECTORS, SETTINGS, SPARK, fetch_jars
 
     if connector is None:
         print(f"airflow-abs server jars: expected one of {', '.join(CONNECTORS)}", file=sys.stderr)
         return 2
-    jars = fetch_jars(connector, os.environ, folder and folder.absolute())
+    jars = fetch_jars(connector, os.environ, folder and folder.absolute(), release or SPARK)
     megabytes = sum(jar.stat().st_size for jar in jars) / 1e6
     print(f"{len(jars)} jars of {connector}, {megabytes:.0f} MB, in {jars[0].parent}")
     print(f"  a Dockerfile       COPY {jars[0].parent.name}/*.jar $SPARK_HOME/jars/")

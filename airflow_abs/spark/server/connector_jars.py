@@ -1,7 +1,7 @@
 """Jars that the package `pyspark` lacks, of S3's file system and of Kafka's source: no more than these need.
 
 `spark.jars.packages` would bring all that they name, for S3 a bundle of 700 MB. `jars/NAME.txt` lists what is enough
-with Spark's own jars, each with its checksum, as it was run with the release that `SPARK` names.
+with Spark's own jars, each with its checksum, as it was run with a release line of Spark.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from airflow_abs.spark.server.cache_folder import cache_folder
 
 CONNECTORS = ("s3", "kafka")
 SPARK = "4.2.0"
+"""Whose jars these are unless another release is named."""
 SETTINGS = {
     "s3": {
         # Hadoop's magic committer uploads each file to where it belongs and copies nothing: half the requests, and no
@@ -37,7 +38,12 @@ SETTINGS = {
     "kafka": {},
 }
 """What a server with these jars should be told, by connector."""
-_LISTS = Path(__file__).parent / "jars"
+_FOLDER = Path(__file__).parent / "jars"
+_LISTS = {
+    "s3": {"4.1": "s3-4.1", "4.2": "s3", "4.3": "s3"},  # Hadoop 3.4.2, then 3.5.0: its jars fit no other release of it
+    "kafka": {"4.2": "kafka"},
+}
+"""By connector and release line of Spark."""
 _DEPENDENCY = (
     "<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
     "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>"
@@ -68,9 +74,20 @@ class Jar:
         return f"{self.name}-{self.version}.jar"
 
 
-def list_jars(connector: str) -> tuple[Jar, ...]:
-    """What a connector of `CONNECTORS` needs beside Spark's own jars."""
-    return read_list(_LISTS / f"{connector}.txt")
+def list_jars(connector: str, spark: str = SPARK) -> tuple[Jar, ...]:
+    """What a connector of `CONNECTORS` needs beside the jars of a release of Spark.
+
+    Raises:
+        JarsMissingError: it was not run with that release line.
+    """
+    lists = _LISTS[connector]
+    line = ".".join(spark.split(".")[:2])
+    if line not in lists:
+        raise JarsMissingError(
+            f"no list of the jars of {connector} for Spark {spark}; expected a release of {', '.join(lists)}; run "
+            "one of these, or start the server with spark.jars.packages"
+        )
+    return read_list(_FOLDER / f"{lists[line]}.txt")
 
 
 def read_list(path: Path) -> tuple[Jar, ...]:
@@ -80,14 +97,17 @@ def read_list(path: Path) -> tuple[Jar, ...]:
     return tuple(Jar(group, name, version, sha256) for sha256, group, name, version in words)
 
 
-def fetch_jars(connector: str, environment: Mapping[str, str], folder: Path | None = None) -> tuple[Path, ...]:
+def fetch_jars(
+    connector: str, environment: Mapping[str, str], folder: Path | None = None, spark: str = SPARK
+) -> tuple[Path, ...]:
     """Let Maven put them into `folder` (without one: below this user's cache), but for those that are there.
 
     Raises:
-        JarsMissingError: Maven is missing or cannot get them, or one is not what the list says.
+        JarsMissingError: there is no list for that Spark, Maven is missing or cannot get them, or one is not what the
+            list says.
     """
-    folder = folder or cache_folder(environment) / "jars" / f"{connector}-{SPARK}"
-    return fetch_listed(f"the jars of {connector}", list_jars(connector), folder, environment)
+    folder = folder or cache_folder(environment) / "jars" / f"{connector}-{spark}"
+    return fetch_listed(f"the jars of {connector}", list_jars(connector, spark), folder, environment)
 
 
 def fetch_listed(what: str, wanted: Sequence[Jar], folder: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
@@ -125,7 +145,7 @@ def _copy(wanted: Sequence[Jar], folder: Path, environment: Mapping[str, str]) -
         ended = subprocess.run(command, env=dict(environment), stdin=subprocess.DEVNULL, check=False)
     if ended.returncode != 0:
         raise JarsMissingError(
-            f"Maven ended with {ended.returncode}; expected it to get {len(wanted)} artifacts; correct what it says "
+            f"Maven ended with {ended.returncode}; expected it to get {len(wanted)} artifacts; fix what it reports "
             "above (its mirror and proxy are in settings.xml)"
         )
 

@@ -35,12 +35,14 @@ def of_text(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     import hashlib
 
     jars = tuple(replace(jar, sha256=hashlib.sha256(text.encode()).hexdigest()) for jar in list_jars("kafka"))
-    monkeypatch.setattr(connector_jars, "list_jars", lambda connector: jars)
+    monkeypatch.setattr(connector_jars, "list_jars", lambda connector, spark: jars)
 
 
-@pytest.mark.parametrize("connector", CONNECTORS)
-def test_a_list_names_each_jar_once_with_its_checksum(connector: str) -> None:
-    jars = list_jars(connector)
+@pytest.mark.parametrize(
+    ("connector", "spark"), [*((connector, SPARK) for connector in CONNECTORS), ("s3", "4.1.4"), ("s3", "4.3.0")]
+)
+def test_a_list_names_each_jar_once_with_its_checksum(connector: str, spark: str) -> None:
+    jars = list_jars(connector, spark)
     assert len({jar.file for jar in jars}) == len(jars)
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in jars)
     assert not [jar.name for jar in jars if jar.name in ("bundle", "hadoop-client-api", "slf4j-api")]
@@ -49,6 +51,19 @@ def test_a_list_names_each_jar_once_with_its_checksum(connector: str) -> None:
 def test_the_lists_are_of_the_release_that_is_locked() -> None:
     assert f"\npyspark=={SPARK}\n" in (ROOT / "requirements.lock").read_text()
     assert SPARK in {jar.version for jar in list_jars("kafka")}
+
+
+def test_hadoops_jar_is_of_the_release_that_spark_brings() -> None:
+    found = {spark: {jar.name: jar.version for jar in list_jars("s3", spark)} for spark in ("4.1.4", "4.2.1", "4.3.0")}
+    assert [each["hadoop-aws"] for each in found.values()] == ["3.4.2", "3.5.0", "3.5.0"]
+
+
+def test_a_spark_without_a_list_is_refused_with_those_that_have_one() -> None:
+    with pytest.raises(
+        JarsMissingError,
+        match=r"no list of the jars of s3 for Spark 4\.0\.5; expected a release of 4\.1, 4\.2, 4\.3; run",
+    ):
+        list_jars("s3", "4.0.5")
 
 
 def test_they_are_fetched_once(tmp_path: Path, maven: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
