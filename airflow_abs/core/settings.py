@@ -391,8 +391,8 @@ class JobSettings(JobOptions):
             normalise_bounds(Bounds(self.min_parallelism, self.max_parallelism))
         if self.start_from_trigger and not self.deferrable:
             raise InvalidValueError(
-                "start_from_trigger=True and deferrable=False contradict each other: subtasks run in the triggerer, or "
-                "to their end in a worker; drop one of the two"
+                "start_from_trigger=True and deferrable=False contradict each other: subtasks run in the triggerer, "
+                "or to completion in a worker; drop one of the two"
             )
 
     def slot_options(self) -> dict[str, Any]:
@@ -429,7 +429,7 @@ class HostSettings:
         "Allow connections to name a program or a function that returns the token of their Spark server. Anyone who "
         "may edit connections can then run code on Airflow's hosts.",
         Where.SECTION,
-        more="connections.md#managed-servers",
+        more="managed.md",
     )
     installation: str | None = setting(
         "",

@@ -32,7 +32,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.places, pytest.mark.spark, pytest.mark.services, pytest.mark.timeout(3600)]
 
-PAGE = Path(__file__).parents[2] / "docs" / "kubernetes-and-yarn.md"
+PAGE = Path(__file__).parents[2] / "docs" / "kubernetes.md"
 AIRFLOW = "airflow"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 PLAN = "revenue.plan"
