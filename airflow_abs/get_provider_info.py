@@ -31,7 +31,7 @@ def get_provider_info() -> dict[str, Any]:
     return {
         "package-name": "airflow-abs",
         "name": _INTEGRATION,
-        "description": "Fan-out of Spark steps decided at run time from the bytes really produced.",
+        "description": "Spark steps whose number of tasks is decided at run time from the bytes written upstream.",
         "versions": [__version__],
         "integrations": [
             {

@@ -116,7 +116,7 @@ def cluster_down(folder: Path) -> int:
         if _await_end(folder, seconds):
             print("the cluster is down")
             return 0
-    print(f"process {state.pid} does not end; end it by hand", file=sys.stderr)
+    print(f"process {state.pid} does not exit; kill it by hand", file=sys.stderr)
     return 1
 
 

@@ -56,7 +56,7 @@ def is_in_state(state: str, instance: Any) -> bool:
             states=[state],
         )
     except AirflowRuntimeError as error:
-        log.warning("Airflow does not say whether this task is %s: %s", state, error)
+        log.warning("Airflow cannot tell whether this task is %s: %s", state, error)
         return True
     return found > 0
 
@@ -75,7 +75,7 @@ def are_deferred(instances: Sequence[Any]) -> list[bool]:
             dag_id=first.dag_id, task_ids=[first.task_id], run_ids=[first.run_id]
         )
     except AirflowRuntimeError as error:
-        log.warning("Airflow does not say which subtasks of %s are deferred: %s", first.task_id, error)
+        log.warning("Airflow cannot tell which subtasks of %s are deferred: %s", first.task_id, error)
         return [True] * len(instances)
     states = runs.get(first.run_id, {})
     return [states.get(f"{each.task_id}_{each.map_index}") == "deferred" for each in instances]

@@ -83,8 +83,8 @@ def _publish_current(records: RunRecords, region: str, publish: Publish[Publishe
             note_publishing(folder, region, plan, before.renewals(region))
             return published
     raise OutdatedInputError(
-        f"{region}: rows that it was made of were renewed {_ROUNDS} times while they were published; expected them to "
-        f"stay for a while: check the storage of the exchange at {folder.path} and run commit again"
+        f"{region}: its rows were recomputed {_ROUNDS} times while they were being published; check the storage of "
+        f"the exchange at {folder.path} and run commit again"
     )
 
 
@@ -109,7 +109,7 @@ def _is_published_otherwise(records: RunRecords, region: str) -> bool:
     try:
         return published != records.renewals(region) or bool(check_current(records, region))
     except (StoredFileError, OutdatedInputError) as error:  # it runs again, or has to be cleared: its own commit comes
-        log.info("%s is left to its own commit: %s", region, error)
+        log.info("leaving %s to its own commit: %s", region, error)
         return False
 
 

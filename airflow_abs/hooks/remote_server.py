@@ -84,14 +84,15 @@ def _headers(conn_id: str, given: Any) -> tuple[tuple[str, str], ...]:
     for name, value in found.items():
         if name in _NOT_A_HEADER or _HEADER.fullmatch(name) is None:
             raise InvalidValueError(
-                f"connection {conn_id!r}: its extra headers names {name!r}, which cannot be sent so; expected small "
-                "letters, digits, '_', '-' and '.', not beginning with 'grpc-' or ending in '-bin'; a token is the "
+                f"connection {conn_id!r}: its extra headers names {name!r}, which is not allowed; expected "
+                "lower-case letters, digits, '_', '-' and '.', not beginning with 'grpc-' or ending in '-bin'; a "
+                "token is the "
                 "password or a token_command, the user the login"
             )
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
             raise InvalidValueError(
-                f"connection {conn_id!r}: the value of {name!r} in its extra headers is not printable ASCII text; "
-                "expected one"
+                f"connection {conn_id!r}: the value of {name!r} in its extra headers is not printable ASCII; "
+                "expected text that is"
             )
         mask_secret({name.replace("-", "_"): value})
     return tuple(sorted(found.items()))
@@ -103,7 +104,7 @@ def _header_name(conn_id: str, extra: str, given: Any) -> str | None:
     name = str(given).lower()
     if name in _NOT_A_HEADER or _HEADER.fullmatch(name) is None:
         raise InvalidValueError(
-            f"connection {conn_id!r}: its extra {extra} is {given!r}, which is no name of a header of its own; "
+            f"connection {conn_id!r}: its extra {extra} is {given!r}, which is not a header that can be set; "
             'expected one such as "x-proxy-auth"'
         )
     return name

@@ -78,7 +78,7 @@ def ask_executors(folder: JobFolder) -> Executors | None:
             return None
         return open_cluster(server.conn_id).executors(server.application)
     except Exception as error:  # whoever asks waits for something else
-        log.info("how many executors it has is not known: %s", error)
+        log.info("cannot tell how many executors it has: %s", error)
         return None
 
 
@@ -114,8 +114,8 @@ def stop_application(cluster: ClusterManager, application: str) -> None:
         now = time.monotonic()
         if now >= started + _KILL_SECONDS:
             raise ConnectServerUnreachableError(
-                f"Spark server {application} is still {state} after {_KILL_SECONDS:g} s of "
-                "asking it to end; end it at its cluster manager"
+                f"Spark server {application} is still {state} {_KILL_SECONDS:g} s after it was asked to stop; "
+                "stop it in its cluster manager"
             )
         if now >= asked + _ASK_AGAIN_SECONDS:
             cluster.kill(application)

@@ -26,7 +26,7 @@ def check_no_secrets(vertex: str, what: str, values: Mapping[str, Any], *, by_na
         shown = {name if by_name else "value": value}
         if redact(shown) != shown:
             raise JobGraphError(
-                f"vertex {vertex!r}: {name!r} of its {what} is a secret that Airflow masks, and would stand in a "
-                "readable file of the exchange; configure it on the Spark server, or let the function that needs it "
+                f"vertex {vertex!r}: {name!r} of its {what} is a secret that Airflow masks, and would be written to "
+                "a readable file of the exchange; configure it on the Spark server, or let the function that needs it "
                 "read it there"
             )

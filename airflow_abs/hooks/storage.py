@@ -23,8 +23,8 @@ def open_path(uri: str) -> ExchangePath:
     scheme = uri.partition("://")[0]
     if scheme in _HADOOP_ALONE:  # no provider reads it, and `ObjectStoragePath` drops the name node of such a URI
         raise ValueError(
-            f"{uri!r}: Spark reads {scheme}://, but Airflow has no file system for it; expected a place that both "
+            f"{uri!r}: Spark reads {scheme}://, but Airflow has no file system for it; expected storage that both "
             "reach: an object store (s3://<connection>@<bucket>/...), or a folder that Airflow's hosts and the cluster "
-            "mount under one name, such as HDFS by its NFS gateway"
+            "mount under the same path, such as HDFS through its NFS gateway"
         )
     return ObjectStoragePath(for_airflow(uri))

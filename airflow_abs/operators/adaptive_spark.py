@@ -191,7 +191,7 @@ class AdaptiveSparkOperator(OrderedVertex):
                 )
         if self.source is not None and SOURCE in self.inputs:
             raise JobGraphError(
-                f"vertex {self.task_id!r}: the input name {SOURCE!r} is its own source's; rename the input"
+                f"vertex {self.task_id!r}: the input name {SOURCE!r} is reserved for its own source; rename the input"
             )
 
     def _check_transform_kwargs(self) -> None:
@@ -249,7 +249,7 @@ class AdaptiveSparkOperator(OrderedVertex):
 
     def _check_sql(self, sql: str, names: list[str]) -> None:
         if self.transform is not None:
-            raise JobGraphError(f"vertex {self.task_id!r}: it has a transform and sql; give it one of the two")
+            raise JobGraphError(f"vertex {self.task_id!r}: it has both transform= and sql=; keep one")
         if not is_file(sql):
             check_query(self.task_id, sql, names, self.transform_kwargs)
 

@@ -79,7 +79,8 @@ class JobTask(BaseOperator):
                 ""
                 if context.get("logical_date")
                 else (
-                    "; the run has no logical date, hence no ds, ts or data_interval_end: trigger the DAG with one, or "
+                    "; the run has no logical date, so there is no ds, ts or data_interval_end: trigger the DAG with "
+                    "one, or "
                     "give the template a value of its own, such as {{ params.day }}"
                 )
             )

@@ -84,7 +84,7 @@ class ReleaseOperator(JobTask):
             ended = asyncio.run(release_sessions(endpoint, self.folder(context)))
             self.log.info("ended %s", format_count(ended, "Spark session"))
         except MissingFileError:
-            self.log.info("nothing to end on Spark: plan stored no plan")
+            self.log.info("nothing to stop on Spark: plan stored no plan")
         except (ExchangeError, SparkOperationError) as error:
             self.log.warning("could not end this run's Spark sessions: %s", error)
 

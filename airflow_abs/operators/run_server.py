@@ -87,7 +87,7 @@ class StartServerOperator(ServerTask):
         try:
             found = cluster.executors(application)
         except ConnectServerUnreachableError as error:
-            self.log.info("how many executors it has is not known: %s", error)
+            self.log.info("cannot tell how many executors it has: %s", error)
             return
         if found is not None:
             level = logging.INFO if found.running else logging.WARNING

@@ -125,7 +125,7 @@ class RunSubtaskOperator(JobTask):
         """
         run = self._describe(context)
         if event.get("of", run.name) != run.name:
-            self.log.info("what ended was %s, this is %s, which continues", event["of"], run.name)
+            self.log.info("%s ended; this is %s, which continues", event["of"], run.name)
             if self.subtask.get("queued"):
                 self._defer_to_queue()
             self._defer(run)

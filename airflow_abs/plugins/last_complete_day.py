@@ -28,8 +28,8 @@ def last_complete_day(context: Context) -> str:
     end = context.get("data_interval_end")
     if end is None:
         raise AirflowFailException(
-            "LAST_COMPLETE_DAY: this run has no logical date, so no data interval whose end would tell the day (an "
-            "asset or a trigger without a date started it); trigger the DAG with a logical date in Airflow's UI, or by "
+            "LAST_COMPLETE_DAY: this run has no logical date, so it has no data interval (an asset or a trigger "
+            "without a date started it); trigger the DAG with a logical date in Airflow's UI, or by "
             "`airflow backfill create --dag-id ID --from-date 2026-01-31 --to-date 2026-01-31`, or declare the day as "
             "a parameter, such as '{{ params.day }}'"
         )

@@ -99,7 +99,7 @@ class RunReader:
         if exchange is None:
             return {
                 **known,
-                "problem": "not planned yet: its plan task has not begun, or Airflow no longer knows where",
+                "problem": "not planned yet: its plan task has not started, or Airflow no longer knows where",
             }
         try:
             folder = JobFolder(self.open_path(exchange), run.dag_id, run.run_id, job)

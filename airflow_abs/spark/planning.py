@@ -226,8 +226,9 @@ def log_portions(proofs: Iterable[Proof]) -> None:
     for proof in proofs:
         if proof.portions:
             log.info(
-                "vertex %r: the rows of %s come in portions that neither plain Spark nor a subtask promises, which is "
-                "right if it treats them one by one; if it needs a key's rows together, put repartition(key) before it",
+                "vertex %r: the rows of %s arrive in batches that neither plain Spark nor a subtask guarantees, "
+                "which is fine if it treats them one by one; if it needs a key's rows together, put repartition(key) "
+                "before it",
                 proof.vertex,
                 " and ".join(proof.portions),
             )
@@ -312,7 +313,7 @@ def _plan_by_alike_days(
     columns = {declared_regions(today.into, region.name): region.digest_columns() for region, _ in regions}
     if changed := usual.find_changed(columns):
         log.info(
-            "%s write other columns than on the last day, whose bytes and seconds say nothing about today: replanned",
+            "%s write other columns than in the last run, whose bytes and seconds therefore do not count: replanned",
             ", ".join(changed),
         )
         return plan_day(replace(usual, columns={**usual.columns, **columns}))
@@ -391,7 +392,7 @@ def _find_unrepeatable(compiled: Mapping[str, CompiledVertex]) -> set[str]:
     found = {name for name, vertex in compiled.items() if not is_repeatable(vertex.relation)}
     for name in sorted(found):
         log.info(
-            "vertex %r: its random values or row numbers follow the order of its rows, which a shuffle inside it "
+            "vertex %r: its random values or row numbers depend on the order of its rows, which a shuffle inside it "
             "changes: it counts as deterministic=False, and if its output is lost, everything that has read it reruns",
             name,
         )

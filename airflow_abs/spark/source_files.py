@@ -53,7 +53,7 @@ def check_condition(vertex: str, empty: Any, table: PinnedTable) -> None:
     try:
         empty.where(table.condition).schema  # noqa: B018 - asks the server
     except Exception as error:
-        error.add_note(f"raised while Spark analysed the condition of the source of vertex {vertex!r}: {table.table}")
+        error.add_note(f"raised while Spark analyzed the condition of the source of vertex {vertex!r}: {table.table}")
         raise
 
 

@@ -47,7 +47,7 @@ def find_targets(sinks: Mapping[str, Files | TableSink], access: TableAccess) ->
         if target.ids & another.ids:
             raise JobGraphError(
                 f"the sinks of vertices {one!r} and {other!r} are one table ({another.table}), or a table and a "
-                "partition of it, and are published one after the other; unite the rows in one vertex, or give each "
+                "partition of it, and are published one after the other; union the rows in one vertex, or give each "
                 "sink a table of its own"
             )
     return found

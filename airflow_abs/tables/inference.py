@@ -146,8 +146,9 @@ def _number(table: PinnedTable, told: Any) -> int | None:
         return None
     if isinstance(told, bool) or not isinstance(told, int):
         raise TableError(
-            f"table {table.table}: infer_parallelism() of its kind {table.declared['kind']!r} told {told!r}; expected "
-            "an integer, of 0 or less where it leaves the number to the bytes. Fix the table class, and clear this task"
+            f"table {table.table}: infer_parallelism() of its kind {table.declared['kind']!r} returned {told!r}; "
+            "expected an integer, of 0 or less where it leaves the number to the bytes. Fix the table class, and clear "
+            "this task"
         )
     return inferred_number(told)
 
@@ -159,7 +160,7 @@ def _among(table: PinnedTable, fixed: Sequence[SourceFile], told: Sequence[Sourc
     if unknown or len(by_path) < len(told):
         what = f"{min(unknown)}, which is none of" if unknown else "a file twice, of"
         raise TableError(
-            f"table {table.table}: infer() of its kind {table.declared['kind']!r} told {what} the {len(fixed)} files "
-            "that plan fixed; expected some of those, each once. Fix the table class, and clear this task"
+            f"table {table.table}: infer() of its kind {table.declared['kind']!r} returned {what} the {len(fixed)} "
+            "files that plan fixed; expected some of those, each once. Fix the table class, and clear this task"
         )
     return [replace(file, bytes=by_path[file.path].bytes) for file in fixed if file.path in by_path]

@@ -241,15 +241,15 @@ def _check_folders(sink: _Used, source: _Used, folders: Iterable[Folder]) -> Non
         if (sink.replaces_all and folder.contains(read)) or (lands_in_read and not reads_a_part):
             raise JobGraphError(
                 f"the sink of vertex {sink} is, contains or lies inside what vertex {source} reads: the run would "
-                "delete its input, or read what it published itself when it is repeated. Publish to a folder beside "
+                "delete its input, or read its own output when it is repeated. Publish to a folder beside "
                 "it, or to a partition ('.../ds={{ ds }}') and read others ('.../ds={{ macros.ds_add(ds, -1) }}')"
             )
 
 
 def _same_table(sink: _Used, source: _Used) -> JobGraphError:
     return JobGraphError(
-        f"the sink of vertex {sink} is the table that vertex {source} reads: a repeated run would read what it "
-        "published itself. Read a version that you name (snapshot= or version=), or rows that the run does not "
+        f"the sink of vertex {sink} is the table that vertex {source} reads: a repeated run would read its own "
+        "output. Read a version that you name (snapshot= or version=), or rows that the run does not "
         "publish (where= of the source), or publish to another table"
     )
 
@@ -257,7 +257,7 @@ def _same_table(sink: _Used, source: _Used) -> JobGraphError:
 def _behind_the_table(sink: _Used, source: _Used, folder: str) -> JobGraphError:
     return JobGraphError(
         f"the sink of vertex {sink} is a table whose files lie in {folder}, and vertex {source} reads files there: a "
-        "repeated run would read what it published itself. Read the table itself, a version that you name (snapshot= "
+        "repeated run would read its own output. Read the table itself, a version that you name (snapshot= "
         "or version=) or rows that the run does not publish (where= of the source), or publish to another table"
     )
 

@@ -114,8 +114,8 @@ class TaskArguments:
 def _check_xcom_push(vertex: str, value: object) -> None:
     if not value:
         raise JobGraphError(
-            f"vertex {vertex!r}: do_xcom_push=False cannot be kept: what a subtask wrote is reported as an XCom, and "
-            "decides the fan-out of its readers; drop it"
+            f"vertex {vertex!r}: do_xcom_push=False is not supported: a subtask reports what it wrote as an XCom, "
+            "which decides the fan-out of its readers; drop it"
         )
 
 

@@ -85,14 +85,17 @@ def test_who_may_edit_connections_may_not_run_programs_unless_the_deployment_say
     ("extra", "message"),
     [
         ({"headers": ["x"]}, "its extra headers is of type list; expected an object of names and texts"),
-        ({"headers": {"Authorization": "Bearer s3cret"}}, "its extra headers names 'authorization', which cannot be"),
+        ({"headers": {"Authorization": "Bearer s3cret"}}, "its extra headers names 'authorization', which is not"),
         ({"headers": {"grpc-timeout": "1S"}}, "names 'grpc-timeout'"),
         ({"headers": {"x-data-bin": "s3cret"}}, "names 'x-data-bin'"),
         ({"headers": {"x y": "s3cret"}}, "names 'x y'"),
-        ({"headers": {"x-key": 5}}, "the value of 'x-key' in its extra headers is not printable ASCII text"),
-        ({"headers": {"x-key": "s3cret\n"}}, "the value of 'x-key' in its extra headers is not printable ASCII text"),
-        ({"token_header": "authorization"}, "its extra token_header is 'authorization', which is no name of a header"),
-        ({"session_header": "x y"}, "its extra session_header is 'x y', which is no name of a header of its"),
+        ({"headers": {"x-key": 5}}, "the value of 'x-key' in its extra headers is not printable ASCII; expected text"),
+        (
+            {"headers": {"x-key": "s3cret\n"}},
+            "the value of 'x-key' in its extra headers is not printable ASCII; expected text",
+        ),
+        ({"token_header": "authorization"}, "its extra token_header is 'authorization', which is not a header that"),
+        ({"session_header": "x y"}, "its extra session_header is 'x y', which is not a header that can be set"),
         (
             {"headers": {"x-session": "s3cret"}, "session_header": "X-Session"},
             "two of its extras headers, token_header and session_header name the same header",

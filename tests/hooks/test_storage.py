@@ -11,7 +11,7 @@ def test_a_place_that_only_spark_reads_is_refused_with_what_to_use(scheme: str) 
     with pytest.raises(ValueError, match="Airflow has no file system") as refused:
         open_path(uri)
     assert str(refused.value) == (
-        f"'{uri}': Spark reads {scheme}://, but Airflow has no file system for it; expected a place that both reach: "
+        f"'{uri}': Spark reads {scheme}://, but Airflow has no file system for it; expected storage that both reach: "
         "an object store (s3://<connection>@<bucket>/...), or a folder that Airflow's hosts and the cluster mount "
-        "under one name, such as HDFS by its NFS gateway"
+        "under the same path, such as HDFS through its NFS gateway"
     )

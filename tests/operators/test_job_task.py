@@ -30,8 +30,9 @@ def refusal(path: str, context: dict[str, Any]) -> JobGraphError:
 def test_a_date_that_the_run_does_not_have_is_said_once_with_what_to_pass() -> None:
     error = refusal("/lake/orders/ds={{ ds }}", {})
     assert str(error) == (
-        "job 'j': a template cannot be rendered: 'ds' is undefined; the run has no logical date, hence no ds, ts or "
-        "data_interval_end: trigger the DAG with one, or give the template a value of its own, such as {{ params.day }}"
+        "job 'j': a template cannot be rendered: 'ds' is undefined; the run has no logical date, so there is no ds, "
+        "ts or data_interval_end: trigger the DAG with one, or give the template a value of its own, such as {{ "
+        "params.day }}"
     )
     assert TransientErrorPolicy().evaluate(error, 1, 3).action is RetryAction.FAIL
 

@@ -75,5 +75,5 @@ def test_a_run_that_was_never_planned_has_nothing_to_end_on_spark(
     release = ReleaseOperator(task_id="release", task_ids=[], exchange=str(tmp_path), job="revenue", conn_id="spark")
     release._end_on_spark(None, context_of("dag", "run"))
     told = capsys.readouterr().out
-    assert "nothing to end on Spark: plan stored no plan" in told
+    assert "nothing to stop on Spark: plan stored no plan" in told
     assert "warning" not in told.lower()

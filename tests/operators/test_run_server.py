@@ -117,7 +117,7 @@ UNREADABLE = ConnectServerUnreachableError("403 Forbidden")
         (Executors(2), "INFO", "Spark server driver-0: 2 executors run"),
         (Executors(0, 2, "no room"), "WARNING", "Spark server driver-0: 0 executors run, 2 wait: no room"),
         (None, "", ""),
-        (UNREADABLE, "INFO", "how many executors it has is not known: 403 Forbidden"),
+        (UNREADABLE, "INFO", "cannot tell how many executors it has: 403 Forbidden"),
     ],
 )
 def test_executors_are_told_once_it_is_up(
@@ -141,7 +141,7 @@ def test_whoever_waits_asks_the_clusters_manager_for_the_executors_of_the_runs_s
     cluster.executors_are = UNREADABLE
     with caplog.at_level(logging.INFO):
         assert endpoint.executors() is None
-    assert caplog.messages == ["how many executors it has is not known: 403 Forbidden"]
+    assert caplog.messages == ["cannot tell how many executors it has: 403 Forbidden"]
 
 
 def test_one_that_does_not_answer_in_its_time_is_ended(tmp_path: Path, cluster: type[Cluster]) -> None:

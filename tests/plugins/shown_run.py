@@ -25,7 +25,7 @@ MIB = 2**20
 SLOTS = 4
 JOB = "shop_revenue"
 _SECONDS = {"orders": 5.2, "items": 8.4, "enriched": 11.0, "by_region": 2.1, "top_customers": 3.2}
-_APART = "durable: it is read by by_region and top_customers, which run apart"
+_APART = "durable: by_region and top_customers read it, and run apart"
 _EDGES = (
     (
         "orders -> enriched",

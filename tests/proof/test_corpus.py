@@ -70,7 +70,7 @@ REMEDIES = (
 )
 """Every refusal says what to write."""
 REFUSED_AS_A_WHOLE = (
-    "takes other rows when they are distributed differently",
+    "picks other rows when they are distributed differently",
     "takes its columns from the data",
     "has no common type",
     "runs an action",

@@ -105,7 +105,7 @@ def test_a_function_over_partitions_that_nobody_promises_is_said_once(caplog: py
     with caplog.at_level(logging.INFO):
         log_portions([Proof("cleaned", None, (), portions=functions), Proof("counted", None, ())])
     assert [record.getMessage() for record in caplog.records] == [
-        "vertex 'cleaned': the rows of TRANSFORM and mapInPandas() come in portions that neither plain Spark nor a "
-        "subtask promises, which is right if it treats them one by one; if it needs a key's rows together, put "
+        "vertex 'cleaned': the rows of TRANSFORM and mapInPandas() arrive in batches that neither plain Spark nor a "
+        "subtask guarantees, which is fine if it treats them one by one; if it needs a key's rows together, put "
         "repartition(key) before it"
     ]

@@ -176,7 +176,7 @@ def test_nobody_asks_for_a_number_that_the_author_has_set(tmp_path: Path) -> Non
 
 
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match=r"CountedTable' told 2.5; expected an integer, of 0 or less where"):
+    with pytest.raises(TableError, match=r"CountedTable' returned 2.5; expected an integer, of 0 or less where"):
         count(tmp_path, "odd")
 
 
@@ -218,8 +218,8 @@ def test_without_earlier_days_there_are_as_many_subtasks_as_a_source_may_have(tm
     found = decide(tmp_path, "blocks", UNSIZED, inference_timeout=0.05, default_source_parallelism=5)
     assert (found.parallelism, found.inputs[0].size_from, found.inputs[0].bytes) == (5, "default", 0)
     assert found.reason == (
-        "8 splits of unknown size at a target of 80.0 MiB; sold.source: no answer within 0.05 s, too few earlier days "
-        "are known: as many subtasks as a source may have -> 5 subtasks"
+        "8 splits of unknown size at a target of 80.0 MiB; sold.source: no answer within 0.05 s, too few earlier "
+        "days are known: the source maximum -> 5 subtasks"
     )
     assert sorted(len(subtask.splits["sold.source"]) for subtask in found.subtasks) == [1, 1, 2, 2, 2]
     assert "unknown size in 8 splits" in found.describe()
@@ -234,7 +234,10 @@ def test_a_guess_is_decided_alike_when_it_is_replayed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answers", "said"),
-    [("foreign", "told /shelf/9.parquet, which is none of the 8 files"), ("twice", "told a file twice, of the 8")],
+    [
+        ("foreign", "returned /shelf/9.parquet, which is none of the 8 files"),
+        ("twice", "returned a file twice, of the 8"),
+    ],
 )
 def test_an_answer_beyond_what_plan_fixed_is_refused(tmp_path: Path, answers: str, said: str) -> None:
     with pytest.raises(TableError, match=rf"table shelf: infer\(\) of its kind .*{said}.*clear this task"):

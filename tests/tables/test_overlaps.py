@@ -99,7 +99,7 @@ def test_links_of_the_local_file_system_are_followed_once_the_templates_are_rend
 def met(sink: Files, source: Any) -> str:
     return (
         f"the sink of vertex 'out' ({sink.path}) is, contains or lies inside what vertex 'in' ({source.path}) reads: "
-        "the run would delete its input, or read what it published itself when it is repeated. Publish to a folder "
+        "the run would delete its input, or read its own output when it is repeated. Publish to a folder "
         "beside it, or to a partition ('.../ds={{ ds }}') and read others ('.../ds={{ macros.ds_add(ds, -1) }}')"
     )
 
@@ -200,7 +200,7 @@ def test_a_table_is_not_made_of_itself(sink: Any, source: Any) -> None:
     message = refusal(job({"out": sink}, {"in": source}))
     assert "is the table that vertex 'in'" in message
     assert message.endswith(
-        "reads: a repeated run would read what it published itself. Read a version that you name (snapshot= or "
+        "reads: a repeated run would read its own output. Read a version that you name (snapshot= or "
         "version=), or rows that the run does not publish (where= of the source), or publish to another table"
     )
 
@@ -274,7 +274,7 @@ def test_no_sink_publishes_files_among_those_of_a_table(path: str) -> None:
 
 def test_two_tables_in_one_folder_are_not_read_and_written_by_one_job() -> None:
     declared = job({"out": Table("a.t")}, {"in": Table("a.u")})
-    with pytest.raises(JobGraphError, match="a repeated run would read what it published itself"):
+    with pytest.raises(JobGraphError, match="a repeated run would read its own output"):
         check_table_folder(declared, "out", "file:///wh/t", {"in": ["file:/wh/t/day=1/a.parquet"]})
     check_table_folder(declared, "out", "file:///wh/t", {"in": ["file:/wh/u/day=1/a.parquet"]})
     check_table_folder(declared, "out", "file:///wh/t", {})  # it is the same table, which its id tells

@@ -89,7 +89,7 @@ def test_a_setting_that_cannot_be_is_refused(options: dict[str, Any], message: s
 
 
 def test_an_edge_that_cannot_be_kept_inside_is_refused_when_the_file_is_parsed() -> None:
-    message = r"orders -> totals.orders \[hash\(key\)\]: durable=False cannot be kept: orders has a sink"
+    message = r"orders -> totals.orders \[hash\(key\)\]: durable=False is not possible: orders has a sink"
     with new_dag(), pytest.raises(JobGraphError, match=message):
         with new_job():
             orders = declare("orders", sink=Files("/mart/orders"))

@@ -154,9 +154,9 @@ def test_sql_is_a_vertex_without_python() -> None:
     ("options", "message"),
     [
         ({"task_id": "plan"}, "vertex 'plan': a task of the job itself has this id"),
-        ({"do_xcom_push": False}, "vertex 'sums': do_xcom_push=False cannot be kept"),
+        ({"do_xcom_push": False}, "vertex 'sums': do_xcom_push=False is not supported"),
         ({"sink": None, "outlets": [Asset("s3://a")]}, "vertex 'sums': outlets= belongs to what is published, and it"),
-        ({"sql": "SELECT 1"}, "vertex 'sums': it has a transform and sql; give it one of the two"),
+        ({"sql": "SELECT 1"}, "vertex 'sums': it has both transform= and sql=; keep one"),
         ({"transform": None, "sql": "SELECT 1"}, "its sql does not read orders; name each input in braces, as in FROM"),
         (
             {"transform": None, "sql": "SELECT * FROM {orders} JOIN {sales}"},

@@ -112,7 +112,7 @@ a_vertex = adaptive_spark_task(source=Files("/lake/orders"))(passes)
             lambda: AdaptiveSparkOperator(
                 task_id="b", source=Files("/x"), inputs={"source": source().broadcast()}, transform=passes
             ),
-            "vertex 'b': the input name 'source' is its own source's; rename the input",
+            "vertex 'b': the input name 'source' is reserved for its own source; rename the input",
         ),
         (
             lambda: AdaptiveSparkOperator(

@@ -53,8 +53,8 @@ def test_the_source_is_decided_after_the_vertex_that_has_the_values() -> None:
         ),
         (
             {"tie": lambda dates: dates.broadcast(pipelined=True)},
-            r"vertex 'sales': its source is pruned by dates\.d, and both run as one region, so that the values are not "
-            r"there before; make the edges between dates and sales blocking",
+            r"vertex 'sales': its source is pruned by dates\.d, and both run as one region, so the values are not "
+            r"known in advance; make the edges between dates and sales blocking",
         ),
         (
             {"sink": Files("/mart/sales", prune={"day": VertexColumn("dates", "d")})},

@@ -71,4 +71,4 @@ def test_an_airflow_that_does_not_say_is_no_reason_to_leave(
     monkeypatch.setattr("airflow.sdk.execution_time.task_runner.RuntimeTaskInstance.get_ti_count", refuse)
     monkeypatch.setattr(SubtaskRun, "run", AsyncMock(return_value={"index": 0}))
     assert [type(event) for event in asyncio.run(events(trigger()))] == [TaskSuccessEvent]
-    assert "Airflow does not say whether this task is deferred" in caplog.text
+    assert "Airflow cannot tell whether this task is deferred" in caplog.text

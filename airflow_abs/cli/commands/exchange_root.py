@@ -58,10 +58,10 @@ def open_uri(uri: str, what: str = "exchange") -> ExchangePath:
         locate(path)  # connects, or says what is missing
     except Exception as error:  # of fsspec, of a driver, of Airflow: each has a tree of its own
         advice = (
-            f"it names the Airflow connection {conn_id!r}: run this where Airflow finds that, or leave `{conn_id}@` "
-            "out and give credentials as the storage's own tools take them"
+            f"it names the Airflow connection {conn_id!r}: run this where Airflow has it, or leave `{conn_id}@` "
+            "out and provide credentials as the storage's own tools expect them"
             if conn_id
-            else "install the driver, and give credentials as the storage's own tools take them"
+            else "install the driver, and provide credentials as the storage's own tools expect them"
         )
         raise ValueError(f"{what} {uri}: cannot be opened here ({type(error).__name__}: {error}); {advice}") from error
     return path

@@ -133,7 +133,9 @@ def _skew(region: RegionView) -> list[str]:
     if over < 2:
         return []
     size = format_bytes(sizes[largest])
-    return [f"  skew: subpartition {largest} holds {size}, {over:.1f} times the mean of the {len(held)} that hold any"]
+    return [
+        f"  skew: subpartition {largest} holds {size}, {over:.1f} times the mean of the {len(held)} that are not empty"
+    ]
 
 
 def _hot_key(region: RegionView) -> list[str]:

@@ -76,7 +76,7 @@ def _try_examples(endpoint: ConnectEndpoint, folder: Path) -> Iterator[list[str]
     from airflow_abs.testing.examples import EXAMPLES, compare_example, generate_data
 
     if find_spec("duckdb") is None:
-        print("the jobs of the example DAGs are left out: they need pip install 'airflow-abs[demo]'", flush=True)
+        print("skipping the jobs of the example DAGs, which need pip install 'airflow-abs[demo]'", flush=True)
         return
     generate_data(folder / "data")
     for name in EXAMPLES:

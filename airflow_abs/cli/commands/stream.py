@@ -61,7 +61,7 @@ def end_stream(checkpoint: str, action: Literal["drain", "stop"], wait: float) -
     ask_stream(path, StreamRequest(action, holder.query, f"{getpass.getuser()}@{socket.gethostname()}", now))
     print(f"asked {holder.owner} to {action}")
     if holder.until < now:
-        print(f"it has no supervisor since {_clock(holder.until)} UTC, and ends when a triggerer has taken it over")
+        print(f"it has had no supervisor since {_clock(holder.until)} UTC, and ends when a triggerer takes it over")
     return _await_end(path, holder, known[-1].at if known else 0.0, now + wait)
 
 
@@ -91,7 +91,8 @@ def check_stream(checkpoint: str, dag_file: Path) -> int:
     fields = json.dumps([getattr(stream, name) for name in stream.template_fields], default=str)
     if "{{" in fields or "{%" in fields:
         raise ValueError(
-            f"stream {stream.task_id!r}: has templates, which only a run renders; its task is checked before it starts"
+            f"stream {stream.task_id!r}: has templates, which only a run renders; its task checks the stream before "
+            "it starts"
         )
     try:
         compile_declared(stream.declared(f"{stream.task_id} check"))
@@ -127,7 +128,7 @@ def _holder(path: ExchangePath, checkpoint: str) -> Holder:
     holder = read_holder(path)
     if holder is None:
         raise ValueError(
-            f"checkpoint {checkpoint}: no stream ever ran on it; expected the `checkpoint=` of an AdaptiveSparkStream, "
+            f"checkpoint {checkpoint}: no stream has run on it; expected the `checkpoint=` of an AdaptiveSparkStream, "
             "as it was rendered"
         )
     return holder

@@ -53,7 +53,8 @@ class Simulation:
         lines = [f"fitted to {format_count(len(fitted), 'run')}: {', '.join(job.name for job in fitted)}"]
         if len(fitted) == 1:
             lines.append(
-                "one run cannot tell seconds per subtask from those per byte: the former are its fastest one's"
+                "one run cannot tell seconds per subtask from seconds per byte: the fastest subtask stands for the "
+                "former"
             )
         for name, cost in self.costs.regions.items():
             throughput = f"{format_bytes(1 / cost.per_byte)} a second" if cost.per_byte else "any number of bytes"
@@ -61,10 +62,10 @@ class Simulation:
         lines += [
             "each slot is as fast as in these runs, however many; storage keeps up; the slots run nothing else",
             f"sources grow {files}{staying}; what a vertex reads and writes grows as its sources do",
-            "keys stay spread as they are; a hot one grows as the others do",
+            "the distribution of keys stays the same; hot ones grow like the others",
             f"Airflow starts a subtask every {self.costs.interval:.2f} s, as in these runs",
             f"Airflow needs {self.costs.hop:.1f} s from region to region, as in these runs",
-            "plan is reached, and commit and release are done, in half of that each",
+            "reaching plan, and running commit and release, take half of that each",
             f"Airflow's CPU seconds: {airflow.task_cpu} for a task on a worker, {subtask} for a subtask",
             "nothing fails, and no pool is smaller than the slots",
         ]

@@ -25,7 +25,7 @@ def size_splits(told: Sequence[int], usual: UsualBytes | None) -> tuple[list[int
     if not told or any(told):
         return list(told), "source", ""
     if usual is None or not usual.median:
-        return [1] * len(told), "default", "too few earlier days are known: as many subtasks as a source may have"
+        return [1] * len(told), "default", "too few earlier days are known: the source maximum"
     share = divide_up(usual.median, len(told))
     days = f"{usual.days} earlier {usual.weekday or 'day'}s"
     return [share] * len(told), "history", f"{format_bytes(usual.median)} is the median of {days}"

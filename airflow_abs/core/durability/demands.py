@@ -47,19 +47,19 @@ def check_kept_inside(graph: JobGraph, declared: DeclaredDemands) -> None:
         if edge.prunes and not graph.crosses_regions(edge):
             raise JobGraphError(
                 f"vertex {edge.consumer!r}: its source is pruned by {edge.producer}.{edge.prunes[1]}, and both run as "
-                f"one region, so that the values are not there before; make the edges between {edge.producer} and "
+                f"one region, so the values are not known in advance; make the edges between {edge.producer} and "
                 f"{edge.consumer} blocking, or prune by another vertex"
             )
         if edge.durable is not None and not graph.crosses_regions(edge):
             raise JobGraphError(
-                f"{edge}: durable={edge.durable} has no meaning, both vertices are one region and its rows stay inside "
-                "Spark; drop durable, or forward() and pipelined=True"
+                f"{edge}: durable={edge.durable} has no effect: both vertices are in one region, whose rows stay "
+                "inside Spark; drop durable, or forward() and pipelined=True"
             )
         producer, consumer = graph.region_of(edge.producer), graph.region_of(edge.consumer)
         fixed = next((each for each in (producer, consumer) if each.parallelism is not None), None)
         why = demands.get(producer.name) or (fixed and f"{fixed.name} has a parallelism of its own")
         if edge.durable is False and why:
-            raise JobGraphError(f"{edge}: durable=False cannot be kept: {why}; drop one of them")
+            raise JobGraphError(f"{edge}: durable=False is not possible: {why}; drop one of them")
 
 
 def _declared(graph: JobGraph, region: Region, declared: DeclaredDemands) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _declared(graph: JobGraph, region: Region, declared: DeclaredDemands) -> Ite
         if graph.vertex(vertex).expectations:
             yield f"{vertex} has expectations: its readers do not run on rows that fail them"
         if vertex in declared.nondeterministic:
-            yield f"{vertex} gives other rows when it reruns, and its readers need the first ones"
+            yield f"{vertex} returns different rows when it reruns, and its readers need the first ones"
         if vertex in declared.ordered:
             yield f"another task comes after {vertex}"
     for edge in _outputs(graph, region):
@@ -101,7 +101,8 @@ def find_demands(graph: JobGraph, declared: DeclaredDemands, day: DaysDemands) -
             if edge.consumer in declared.joins and edge.partitioning is Partitioning.HASH and size > day.target_bytes:
                 found.setdefault(
                     region.name,
-                    f"{edge.consumer} is declared with join=, and a hot key in {format_bytes(size)} may have to be cut",
+                    f"{edge.consumer} is declared with join=, and a hot key in {format_bytes(size)} may have to be "
+                    "split",
                 )
             both = {region.name, graph.region_of(edge.consumer).name}
             for regions, why in overrun.items():

@@ -54,7 +54,7 @@ def choose_row_order(readers: int | None) -> RowOrder:
         readers: expected subtasks of all regions that read the result by range.
     """
     if readers is None:
-        return RowOrder(True, None, "sorted by subpartition, because nothing is known of the bytes")
+        return RowOrder(True, None, "sorted by subpartition, because the bytes are not known")
     expected = f"{format_count(readers, 'subtask')} expected to read them"
     if readers > MOST_READERS:
         return RowOrder(True, readers, f"sorted by subpartition, with {expected}, each only its own pages")

@@ -290,7 +290,7 @@ class _Operations:
             return demand
         homes = sorted({self._home(reader) for reader in self.readers[name]})
         if len(homes) > 1:
-            return f"it is read by {' and '.join(homes)}, which run apart"
+            return f"{' and '.join(homes)} read it, and run apart"
         return self._why_not_into(name, homes[0]) or self.too_large.get(name)
 
     def _why_not_into(self, name: str, into: str) -> str | None:
@@ -299,7 +299,8 @@ class _Operations:
         settings = self.conditions.settings
         if settings.get(name) != settings.get(into):
             return (
-                f"the Airflow arguments or the spark_conf of {name} are not those of {into}, or for one of them alone"
+                f"the Airflow arguments or the spark_conf of {name} differ from those of {into}, or apply to one of "
+                "them only"
             )
         return None
 

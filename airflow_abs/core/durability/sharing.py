@@ -65,7 +65,7 @@ def _find_unfinished(history: JobHistory) -> dict[str, str]:
     """Reasons by name of the region; the last of those that shared a task is apart by itself."""
     ran = history.runs[-1].regions if history.runs else ()
     return {
-        name: f"in the last run the task that {', '.join(each.regions)} shared did not come to its end"
+        name: f"in the last run the task that {', '.join(each.regions)} shared did not finish"
         for each in ran
         if len(each.regions) > 1 and not each.is_whole
         for name in each.regions[:-1]
@@ -92,4 +92,6 @@ def _explain(
         return replace(decided, edge=edge)
     size = format_bytes(day.predictions[graph.region_of(edge.producer).name].input_bytes)
     home = joined.graph.region_of(edge.consumer).name
-    return EdgeDurability(edge, True, f"durable, without a task of its own: it reads {size} and runs in that of {home}")
+    return EdgeDurability(
+        edge, True, f"durable, without a task of its own: it reads {size} and runs in the task of {home}"
+    )

@@ -34,7 +34,7 @@ class UsualBytes:
             return None
         span = f"{self.days} {self.weekday or 'day'}s: {format_bytes(self.least)} to {format_bytes(self.most)}"
         if not self.median:
-            return f"{source} holds {format_bytes(size)} and is empty as a rule ({span})"
+            return f"{source} holds {format_bytes(size)} and is usually empty ({span})"
         times, usual = size / self.median, f"{self.weekday} median" if self.weekday else "median"
         return (
             f"{source} is {times:.{0 if times >= 10 else 1}f} times its {usual}: {format_bytes(size)} instead of "

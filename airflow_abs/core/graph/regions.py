@@ -123,7 +123,7 @@ def _positions(vertices: Sequence[V], edges: Iterable[tuple[V, V, bool]]) -> dic
     for producer, consumer, _ in edges:
         for vertex in (producer, consumer):
             if vertex not in position:
-                raise JobGraphError(f"edge {producer!r} -> {consumer!r}: {vertex!r} is none of the vertices")
+                raise JobGraphError(f"edge {producer!r} -> {consumer!r}: {vertex!r} is not one of the vertices")
     return position
 
 

@@ -104,8 +104,8 @@ def _check(jobs: Sequence[RecordedJob]) -> None:
         for region in job.regions:
             if region.name not in job.spans:
                 raise InvalidValueError(
-                    f"run {job.name}: nothing is recorded of when the subtasks of {region.name} ran; expected a run "
-                    "that has ended, all of it under this version"
+                    f"run {job.name}: it has no record of when the subtasks of {region.name} ran; expected a "
+                    "finished run, all of it recorded by this version"
                 )
             if region.options.slots is None:
                 raise InvalidValueError(

@@ -72,10 +72,10 @@ class FailureJudge:
         self._strategy.notify_failure(now_ms)
         where = " before its first batch" if failure.place == "{}" else f" in {failure.place}" if failure.place else ""
         if not failure.restartable:
-            return Verdict(None, f"failed{where}, and would again: {failure.message}")
+            return Verdict(None, f"failed{where}, and would fail again: {failure.message}")
         if failure.place and not failure.is_away and self._in_a_row >= self._most:
             times = f"{self._in_a_row} times in a row"
-            return Verdict(None, f"failed {times}{where}, so a restart does not get past it: {failure.message}")
+            return Verdict(None, f"failed {times}{where}, so restarting does not help: {failure.message}")
         if not self._strategy.can_restart(now_ms):
             return Verdict(None, f"failed{where}, and the restart strategy allows no more restarts: {failure.message}")
         return Verdict(self._strategy.backoff_ms(now_ms) / 1000, f"failed{where}: {failure.message}")

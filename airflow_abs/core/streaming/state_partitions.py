@@ -28,7 +28,7 @@ def find_obstacle(kept: QueryLayout | None) -> str:
         kept: what the checkpoint says; None if it is written in a way that is not known.
     """
     if kept is None:
-        return "its checkpoint is written in a way that is not known; it was by another release of Spark"
+        return "its checkpoint has a format that is not known; another release of Spark wrote it"
     provider = kept.settings.get(STATE_STORE, "")
     if provider != ROCKSDB:
         return (

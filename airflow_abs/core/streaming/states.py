@@ -199,7 +199,7 @@ class SchedulerStates:
         if timer != Timer("backoff", self._version):
             return []
         if self._keep_resources:
-            return self._create_execution("restart with the resources at hand")
+            return self._create_execution("restart with the available resources")
         return self._wait_for_resources("the backoff has passed", now)
 
     def _look_at_wait(self, wait: ResourceWait, now: float) -> list[Action]:

@@ -137,7 +137,7 @@ def _refuse_changed(vertex: str, files: Files, run: str, taking: Taking) -> None
         owner, file = taking.changed[0]
         raise ExchangeError(
             f"vertex {vertex!r}: {file.path} is another file than the one that run {owner} has read "
-            f"({format_count(len(taking.changed), 'such file')}); each is to be read once. Give new rows a new name, "
+            f"({format_count(len(taking.changed), 'such file')}); each file is read once. Give new rows a new name, "
             "or declare Files(..., rewritten='skip'), which goes by names alone"
         )
 

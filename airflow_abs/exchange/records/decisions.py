@@ -150,7 +150,7 @@ class StoredDecision:
         missing += [each.region for each in planned.inputs if each.region not in self.producers]
         missing += [each.name for each in planned.sources if each.name not in self.files]
         if missing:
-            refuse(where, f"it says nothing of {missing[0]!r}, which the plan has")
+            refuse(where, f"it lacks {missing[0]!r}, which the plan has")
         try:
             inputs = RegionInputs(planned.name, tuple(map(self.as_measured, planned.inputs)), tuple(self.as_listed()))
         except ValueError as error:

@@ -117,7 +117,7 @@ class Slice:
         if part is not None and (part.share is None) is (part.producers is None):
             refuse(where, f"its part of a hot subpartition is of producers {part.producers} and {part.share}")
         if part is not None and part.share is not None and found.cut_attempt is None:
-            refuse(where, f"it does not say of which attempt it reads {part.share}")
+            refuse(where, f"it does not say from which attempt it reads {part.share}")
         for name, files in found.rescaled.items():
             last = files.first + sum(map(len, files.bytes))
             if not files.first <= files.span.start < files.span.stop <= last:
@@ -136,7 +136,7 @@ class Slice:
         missing += [each.region for each in planned.inputs if each.region not in self.producer_decisions]
         missing += [each.name for each in planned.sources if each.name not in self.files]
         if missing:
-            refuse(where, f"it says nothing of {missing[0]!r}, which the plan has")
+            refuse(where, f"it lacks {missing[0]!r}, which the plan has")
         span, most = self.subpartitions, planned.subpartitions
         if any(each.is_ranged for each in planned.inputs) != (span is not None):
             refuse(where, f"its subpartitions are {span}, which does not fit the inputs that the plan has")

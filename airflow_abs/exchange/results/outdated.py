@@ -82,8 +82,8 @@ def _check_decision(records: RunRecords, region: str) -> None:
         found = f"plan {stored.plan}, and the run's is {records.plan.id}"
     if found:
         raise OutdatedInputError(
-            f"{region}: was decided under {found}, so its rows do not belong to what is published with them; expected "
-            f"one plan and one decision each: clear {region}.decide and everything after it. Nothing was published"
+            f"{region}: was decided under {found}, so its rows do not belong with the others; expected one plan, and "
+            f"one decision for each region: clear {region}.decide and everything after it. Nothing was published"
         )
 
 
@@ -132,7 +132,7 @@ def _left(records: RunRecords, region: str) -> Sequence[Manifest]:
     try:
         return records.manifests(region)
     except StoredFileError as error:
-        log.warning("not all that %s wrote is known any more: %s", region, error)
+        log.warning("some of what %s wrote is no longer known: %s", region, error)
     found = []
     for index in range(records.subtasks(region)):
         try:

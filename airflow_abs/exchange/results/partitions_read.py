@@ -35,9 +35,9 @@ def check_partitions_read(records: RunRecords, target: str, partitions: Collecti
             folder, partition = written.get(read.parts, (None, ""))
             if folder is not None and folder.is_same(read):
                 raise CommitError(
-                    f"sink {target}: the run would publish to {partition}, from which its vertex {vertex!r} has read: "
-                    "it would delete its input, or read what it published itself when it is repeated; nothing was "
-                    "published. Read other partitions than those that the run writes, or publish to another folder"
+                    f"sink {target}: the run would publish to {partition}, which its vertex {vertex!r} has read: "
+                    "it would delete its input, or read its own output when it is repeated; nothing was "
+                    "published. Read partitions that the run does not write, or publish to another folder"
                 )
 
 

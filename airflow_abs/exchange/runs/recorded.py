@@ -26,8 +26,8 @@ def _recorded_region(run: RunView, region: RegionView) -> RecordedRegion:
     if stored is None or region.committed < count:
         found = f"{region.committed} of {count} subtasks committed" if stored else "not decided"
         raise ExchangeError(
-            f"run {run.folder.dag_id}/{run.folder.run_id}: region {region.name} is {found}; expected a run that has "
-            "ended, to simulate from"
+            f"run {run.folder.dag_id}/{run.folder.run_id}: region {region.name} is {found}; expected a finished run "
+            "to simulate from"
         )
     manifests = [region.manifests[index] for index in range(count)]
     waits = [manifest.waited for manifest in manifests]

@@ -58,7 +58,7 @@ def _difference(file: SourceFile, found: _Found | None) -> str | None:
     if size != file.bytes:
         return f"has {size} bytes, had {file.bytes}"
     if version and file.version and version.strip('"') != file.version.strip('"'):
-        return f"was written again, in the same size (its version is {version}, was {file.version})"
+        return f"was rewritten with the same size (its version is {version}, was {file.version})"
     return None
 
 

@@ -149,8 +149,8 @@ def _files_of(root: _Entry, *, recursive: bool, may_have_lost: bool) -> list[_En
         if not may_have_lost and (lost := sorted(logged - found.keys())):
             raise SourceNotFoundError(
                 f"source {root.location}: {format_count(len(lost), 'file')} of {len(logged)} that a stream wrote there "
-                f"{'is' if len(lost) == 1 else 'are'} gone (such as {lost[0]}), by its log {SINK_LOG}; put them back, "
-                f"or read what is left by a glob, such as Files('{root.location}/*.parquet')"
+                f"{'is' if len(lost) == 1 else 'are'} gone (such as {lost[0]}), according to its log {SINK_LOG}; put "
+                f"them back, or read what is left with a glob, such as Files('{root.location}/*.parquet')"
             )
         found = {name: file for name, file in found.items() if name in logged}
     all_levels = recursive or any("=" in folder for name in found for folder in name.split("/")[:-1])

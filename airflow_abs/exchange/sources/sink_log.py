@@ -80,7 +80,7 @@ def _below(folder: Location, uri: str) -> str:
 
 def _damaged(place: Location, what: str) -> DamagedFileError:
     return DamagedFileError(
-        f"{place}: {what}. Without Spark's log of a stream's sink it is not known which files count; restore the log, "
-        "or read all files that are there by a glob, such as Files('/out/*.parquet')",
+        f"{place}: {what}. Only Spark's log of a stream's sink tells which files count; restore it, or read all "
+        "files with a glob, such as Files('/out/*.parquet')",
         path=str(place),
     )

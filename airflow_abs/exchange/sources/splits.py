@@ -36,7 +36,7 @@ def list_splits(files: Files, open_path: Callable[[str], ExchangePath]) -> list[
                 raise ExchangeError(
                     f"source {files.path!r}: {file.path} lies in a partition folder ({'/'.join(folders)}) "
                     "below a glob; "
-                    "name the folder above the partitions without a glob, or say options={'basePath': ...}"
+                    "name the folder above the partitions without a glob, or set options={'basePath': ...}"
                 )
     return listed
 

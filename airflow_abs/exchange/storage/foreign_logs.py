@@ -63,8 +63,8 @@ def refuse_table(source: str, folder: Location, names: set[str]) -> None:
     log = find_log(folder, names)
     if log is not None and log is not _STREAM:
         raise ExchangeError(
-            f"{source}: is {log.owner}, whose log says which of its files count; {log.read}, or all files that are "
-            f"there by a glob, such as Files('{folder}/*.parquet')"
+            f"{source}: is {log.owner}, whose log says which of its files count; {log.read}, or read all files with "
+            f"a glob, such as Files('{folder}/*.parquet')"
         )
 
 

@@ -74,7 +74,7 @@ def create_exclusively(path: ExchangePath, data: bytes) -> bool:
         raise_if_throttled(location, error)
         raise ExchangeUnreachableError(
             f"{location}: cannot be created ({reason_of(error)}); check that the folder is writable, and that the "
-            "storage takes conditional writes"
+            "storage supports conditional writes"
         ) from error
 
 
@@ -184,7 +184,7 @@ def check_writable(root: ExchangePath) -> None:
     if found != sent:
         raise ExchangeUnreachableError(
             f"exchange {str(root)!r}: a probe file of {len(sent)} bytes came back as {len(found)} other bytes; "
-            "choose storage that reads what was written"
+            "choose storage that returns what was written"
         )
 
 

@@ -163,9 +163,7 @@ class CheckpointLease:
         other = _read(self._log)[1]
         if other is None or other.owner != self._holder.owner:
             raise self._held(other)
-        raise LeaseLostError(
-            f"{self._name}: another process of {other.owner} supervises its query now; this one lets go of it"
-        )
+        raise LeaseLostError(f"{self._name}: another process of {other.owner} supervises its query now; this one stops")
 
     def give_back(self) -> None:
         """Nothing runs on it any more; no effect if another process already has it."""

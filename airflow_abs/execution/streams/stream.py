@@ -175,8 +175,8 @@ def _options_of(conn_id: str) -> dict[str, str]:
         raise TokenUnavailableError(str(error)) from None
     except Exception as error:  # not our code; only the type: its text may quote what it was given
         raise TokenUnavailableError(
-            f"connection {conn_id!r} of the stream's topics: reading it raised {type(error).__name__}; expected "
-            "Airflow to have it; look at the connection and its secrets backend"
+            f"connection {conn_id!r} of the stream's topics: it cannot be read ({type(error).__name__}); check "
+            "the connection and its secrets backend"
         ) from None
 
 

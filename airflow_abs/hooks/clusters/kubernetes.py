@@ -111,7 +111,7 @@ class Kubernetes:
     def _namespace(self) -> str:
         if self.submission.namespace is None:
             raise ValueError(
-                f"connection {self.submission.conn_id!r} names Kubernetes and no namespace; expected one in its extra, "
+                f"connection {self.submission.conn_id!r} names Kubernetes but no namespace; expected one in its extra, "
                 'such as {"namespace": "spark"}'
             )
         return self.submission.namespace
@@ -121,8 +121,8 @@ class Kubernetes:
         pod = self._read_pod(f"{namespace}:{name}")
         if pod is None:
             raise ConnectServerUnreachableError(
-                f"spark-submit made no pod {namespace}/{name}, or it is gone already; look for its end in the events "
-                "of the namespace, and clear start_server of the run"
+                f"spark-submit created no pod {namespace}/{name}, or it is already gone; look at the events of the "
+                "namespace, and clear start_server of the run"
             )
         owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod.metadata.uid}
         with self._asked(f"change the secret {namespace}/{name}"):

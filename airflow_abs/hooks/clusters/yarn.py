@@ -102,7 +102,7 @@ class Yarn:
             if time.monotonic() >= deadline:
                 raise ConnectServerUnreachableError(
                     f"the resource manager of YARN at {self.submission.resource_manager} has been {state} for "
-                    f"{_RECOVERY_SECONDS:g} s, so it does not know its applications; expected ACTIVE: look at its log"
+                    f"{_RECOVERY_SECONDS:g} s, so it does not know its applications; expected ACTIVE: check its log"
                 )
             time.sleep(_RECOVERY_POLL_SECONDS)
 

@@ -229,14 +229,14 @@ def _sink_from_json(sink: Mapping[str, Any]) -> Files | Kafka:
 def _check(task_id: str, source: object, sink: object) -> None:
     if not isinstance(source, (Files, Rate, Kafka)):
         raise JobGraphError(
-            f"stream {task_id!r}: its source is {source!r}, which has an end; expected Files(...), Kafka(...) or "
-            "Rate(...). For a table, use an AdaptiveSparkOperator in an AdaptiveSparkJob, which reads one snapshot of "
-            "it a run; for files that come, also Files(..., incremental=True) there"
+            f"stream {task_id!r}: its source is {source!r}, which is bounded; expected Files(...), Kafka(...) or "
+            "Rate(...). For a table, use an AdaptiveSparkOperator in an AdaptiveSparkJob, which reads one snapshot "
+            "per run; for arriving files, Files(..., incremental=True) works there, too"
         )
     if isinstance(source, Files) and source.incremental:
         raise JobGraphError(
-            f"stream {task_id!r}: its source is declared incremental, which a stream is by itself: its checkpoint says "
-            "what it has read; drop it"
+            f"stream {task_id!r}: its source has incremental=True, which a stream does not need: its checkpoint "
+            "records what it has read; drop it"
         )
     if isinstance(source, Files) and source.prune:
         raise JobGraphError(
@@ -245,7 +245,7 @@ def _check(task_id: str, source: object, sink: object) -> None:
     if callable(sink):
         raise JobGraphError(
             f"stream {task_id!r}: its sink is the function {getattr(sink, '__name__', sink)}, to be called with each "
-            "batch; expected Files(..., mode='append'). Let the stream add files, and a job read what is new of them: "
+            "batch; expected Files(..., mode='append'). Let the stream append files, and a job read the new ones: "
             "AdaptiveSparkOperator(source=Files(..., incremental=True))"
         )
     if isinstance(sink, Kafka):
@@ -274,8 +274,8 @@ def _check_topic(task_id: str, sink: Kafka) -> None:
         )
     if sink.format:
         raise JobGraphError(
-            f"stream {task_id!r}: its sink has the format {sink.format}, which is of a source; let the transform make "
-            "the value, such as to_json(struct(*)) AS value"
+            f"stream {task_id!r}: its sink has the format {sink.format}, which only a source can have; let the "
+            "transform build the value, such as to_json(struct(*)) AS value"
         )
     for name in sink.options:
         if not name.startswith("kafka."):
@@ -288,8 +288,8 @@ def _check_topic(task_id: str, sink: Kafka) -> None:
 def _check_other_topic(task_id: str, source: Kafka, sink: Kafka) -> None:
     if sink.topics[0] in source.topics:
         raise JobGraphError(
-            f"stream {task_id!r}: its sink {sink.topics[0]!r} is a topic that it reads, so it would read its own rows "
-            "again and again; give it another topic"
+            f"stream {task_id!r}: its sink {sink.topics[0]!r} is a topic that it reads, so it would read its own "
+            "rows forever; give it another topic"
         )
 
 
@@ -304,8 +304,8 @@ def _check_rescale(
     """One number has one author."""
     if is_fixed:
         raise JobGraphError(
-            f"stream {task_id!r}: it has rescale=, and wants as many slots as are sufficient, so there is nothing to "
-            "follow; give slots= a larger number, or None for all that there are"
+            f"stream {task_id!r}: it has rescale=, but slots equals sufficient_slots, so it could never rescale; "
+            "raise slots, or set it to None for all slots"
         )
     if "spark.sql.shuffle.partitions" in spark_conf:
         raise JobGraphError(

@@ -41,7 +41,7 @@ class StreamReader:
     def _read(self, run: RunFacts, stream: StreamFacts) -> dict[str, Any]:
         told = {**asdict(stream), "problem": None, "supervised": False, "holder": None, "life": None}
         if stream.checkpoint is None:
-            return {**told, "problem": "its task has not begun, or Airflow no longer knows where its checkpoint is"}
+            return {**told, "problem": "its task has not started, or Airflow no longer knows where its checkpoint is"}
         try:
             folder = self.open_path(stream.checkpoint)
             holder, life = read_holder(folder), read_life(folder)

@@ -71,7 +71,9 @@ class TokenCommand:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            found = f"no end within {ANSWER_SECONDS:g} s" if isinstance(error, subprocess.TimeoutExpired) else error
+            found = (
+                f"still running after {ANSWER_SECONDS:g} s" if isinstance(error, subprocess.TimeoutExpired) else error
+            )
             raise _unavailable(f"token_command {self.command[0]!r}", f"{found}") from None
         if done.returncode != 0:
             said = (done.stderr.strip().splitlines() or ["nothing"])[-1][:_LONGEST_QUOTE]
@@ -150,12 +152,12 @@ def read_token(answer: object, now: float) -> Token:
     values = _as_mapping(answer)
     text = answer if values is None else next((values[key] for key in _TOKEN_KEYS if values.get(key)), None)
     if not isinstance(text, str) or not text.isascii() or not text.isprintable() or not text or " " in text:
-        raise _unavailable("token source", "its answer is no token: one word, or JSON with access_token, was expected")
+        raise _unavailable("token source", "its answer is not a token; expected one word, or JSON with access_token")
     try:
         return Token(text, _end(values or {}, now))
     except (ValueError, TypeError):
         raise _unavailable(
-            "token source", "the end of its token (expires_in, expires_on or expiry) is neither seconds nor ISO 8601"
+            "token source", "the expiry of its token (expires_in, expires_on or expiry) is neither seconds nor ISO 8601"
         ) from None
 
 

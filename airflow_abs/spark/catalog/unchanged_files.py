@@ -113,8 +113,8 @@ def _lost(table: PinnedTable, what: str, error: InputLostError) -> SourceChanged
     told, _, rest = error.message.partition("\n")
     return SourceChangedError(
         f"table {table.table}: {what} is gone, or cannot be read any more, and was there when plan listed it: "
-        f"{_ADVICE}. If nobody did, it is no Parquet file (a partition may be of another format), or its columns are "
-        f"of other types than the table's: rewrite it ({told})\n{rest}",
+        f"{_ADVICE}. If nothing was overwritten, it is not a Parquet file (a partition may have another format), or "
+        f"its column types differ from the table's: rewrite it ({told})\n{rest}",
         error_class=error.error_class,
         causes=error.causes,
     )

@@ -26,8 +26,8 @@ def set_conf(session: Any, vertex: str, conf: Mapping[str, str]) -> Iterator[Non
                 session.conf.set(key, value)
             except PySparkException as error:
                 raise JobGraphError(
-                    f"vertex {vertex!r}: Spark does not take {key}={value!r} of its spark_conf ({error}); settings of "
-                    "the whole server belong to its start"
+                    f"vertex {vertex!r}: Spark does not accept {key}={value!r} from its spark_conf ({error}); set "
+                    "server-wide settings when the server starts"
                 ) from error
             before[key] = earlier
         yield
@@ -72,5 +72,5 @@ def check_contract(session: Any, vertex: str, found: Any, promised: str) -> None
     if problems:
         raise JobGraphError(
             f"vertex {vertex!r}: its output is not what its schema promises: {'; '.join(problems)}. Correct the "
-            "transform, or the schema and those who read it"
+            "transform, or the schema and its readers"
         )

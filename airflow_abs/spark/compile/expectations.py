@@ -94,6 +94,6 @@ def _check_words(vertex: str, expectation: Expectation) -> None:
     if values:
         raise JobGraphError(
             f"vertex {vertex!r}: expectation {expectation.name!r} ({expectation.what}) uses {values[0].function}(), "
-            "which gives another value when the same row is counted again; expected a condition of the row alone. "
+            "which can give another value for the same row; expected a condition of the row alone. "
             "Write the day as a template, such as DATE '{{ ds }}', or make the value a column in the transform"
         )

@@ -179,9 +179,8 @@ def _common_type(session: Any, consumer: str, index: int, keys: Mapping[str, tup
     if common is None or any(not _keeps_values(data_type, common) for data_type in distinct.values()):
         found = ", ".join(f"{name}: {data_type.simpleString()}" for name, (_, data_type) in keys.items())
         raise JobGraphError(
-            f"vertex {consumer!r}: hash key {index} of its inputs has no common type ({found}); cast "
-            "it to one type in the "
-            "transforms before"
+            f"vertex {consumer!r}: hash key {index} of its inputs has no common type ({found}); cast it to one type "
+            "in the upstream transforms"
         )
     return str(common.simpleString())
 
@@ -230,8 +229,8 @@ def _check_key_type(consumer: str, index: int, name: str, path: str, data_type: 
             f"{_NOT_COMPARED[kind]}; hash by another column"
         )
     raise JobGraphError(
-        f"vertex {consumer!r}: hash key {index} of input {name!r} holds {path} of type {shown}, and it was not tried "
-        "whether equal values of this type always meet; hash by a copy of another type, such as "
+        f"vertex {consumer!r}: hash key {index} of input {name!r} holds {path} of type {shown}, and it is untested "
+        "whether equal values of this type always reach the same subtask; hash by a copy of another type, such as "
         f"CAST({path} AS STRING)"
     )
 

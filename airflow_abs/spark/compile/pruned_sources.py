@@ -60,6 +60,6 @@ def _check(vertex: str, rows: Any, column: str, values: Any, by: VertexColumn) -
     if kind is None or kind != pruning_kind(other.dataType.jsonValue()) or collated:
         raise JobGraphError(
             f"vertex {vertex!r}: prune= compares {column!r} of its source ({one.dataType.simpleString()}) with {by} "
-            f"({other.dataType.simpleString()}); expected whole numbers, or one type of date, timestamp, decimal and "
+            f"({other.dataType.simpleString()}); expected integers, or one type of date, timestamp, decimal and "
             f"string: cast {by.column!r} in the transform of {by.vertex!r}, or filter in that of {vertex!r}"
         )

@@ -36,7 +36,7 @@ def check_layouts(compiled: Iterable[CompiledVertex]) -> None:
             if unfit := [name for name in names if not isinstance(by_name[name], folders)]:
                 raise JobGraphError(
                     f"vertex {vertex.name!r}: {what} of its sink names {unfit[0]!r}, which is "
-                    f"{by_name[unfit[0]].simpleString()}; expected texts, numbers, truth values, dates or times. Cast "
+                    f"{by_name[unfit[0]].simpleString()}; expected strings, numbers, booleans, dates or times. Cast "
                     "it in the transform, or name another column"
                 )
         if set(vertex.sink.partition_by) == set(by_name):

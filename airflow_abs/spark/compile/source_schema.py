@@ -68,8 +68,8 @@ def _declared(session: Any, who: str, schema: str) -> StructType:
         if "char/varchar" not in str(error):  # for those Spark has an internal error
             raise
         raise JobGraphError(
-            f"{who}: the schema of its source ({schema}) has a char or a varchar, and files hold texts of any length; "
-            "write STRING instead"
+            f"{who}: the schema of its source ({schema}) has a char or a varchar, but files hold strings of any "
+            "length; write STRING instead"
         ) from error
     return declared
 
@@ -142,5 +142,5 @@ def _path_in(root: str, file: str) -> str:
 def _nothing_to_read(who: str, files: Files) -> JobGraphError:
     return JobGraphError(
         f"{who}: its source {files.path!r} ({files.format}) matches no files to read a schema from; "
-        "check the path of the day, or declare Files(..., schema='...') if the folder may be empty"
+        "check the path and its date, or declare Files(..., schema='...') if the folder may be empty"
     )

@@ -192,7 +192,7 @@ def _resolve_ahead(
 def _unsendable(vertex: str, error: PicklingError) -> JobGraphError:
     return JobGraphError(
         f"vertex {vertex!r}: a Python function of its transform cannot be sent to Spark ({error}). A function of the "
-        "DAG's folder travels with all that it refers to: make locks, connections and the like inside of it, or give "
+        "DAG's folder travels with all that it refers to: create locks, connections and the like inside it, or give "
         "its module to the job as JobOptions(py_files=[...]) and import it inside"
     )
 
@@ -309,7 +309,7 @@ class _VertexCompilation:
         try:
             schema = output.schema
         except Exception as error:
-            error.add_note(f"raised while Spark analysed the output of vertex {vertex!r}")
+            error.add_note(f"raised while Spark analyzed the output of vertex {vertex!r}")
             raise
         check_columns(vertex, schema)
         for edge in self.graph.outputs_of(vertex):

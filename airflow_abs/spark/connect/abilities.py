@@ -41,7 +41,7 @@ RELEASED_STAY_KNOWN = Ability(
 )
 # `classification.py`
 PYTHON_ERROR_CLASSES = Ability(
-    (4, 2), "errors of its Python functions have no error class", "they are told by the class of Java's exception"
+    (4, 2), "errors of its Python functions have no error class", "the class of Java's exception tells them apart"
 )
 # `session.open_session`: pyspark's client reads them when it sends local rows
 PLAIN_NUMBERS = Ability((4, 2), "it gives sizes in settings a unit", "the unit is dropped")
@@ -130,8 +130,8 @@ class Abilities:
 @cache
 def _warn_once(release: str) -> None:
     _log.warning(
-        "Spark Connect server runs Spark %s, which was not tested with this release of airflow_abs; "
-        "`airflow-abs server check` does",
+        "Spark Connect server runs Spark %s, which was not tested with this release of airflow_abs; `airflow-abs "
+        "server check` tests it",
         release,
     )
 

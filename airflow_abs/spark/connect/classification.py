@@ -176,6 +176,6 @@ def _explain_failed_read(text: str, causes: Sequence[Cause]) -> str:
         if any(words in cause.message for words in _HEADER_MISFITS):
             return (
                 f"{file} has a header that does not fit the columns of its source: {root}; correct the file or "
-                "schema=, or say options={'enforceSchema': 'true'} to take columns by position, whatever headers say"
+                "schema=, or say options={'enforceSchema': 'true'} to match columns by position and ignore headers"
             )
     return f"{file}: {root}"

@@ -111,7 +111,7 @@ async def execute_operation(
             raise
         await interrupt_operation(connection, operation.session_id, operation.operation_id)
         raise OperationTimeoutError(
-            f"Spark operation {operation.operation_id} ran longer than the {timeout:g} s it was given and was "
+            f"Spark operation {operation.operation_id} ran longer than the {timeout:g} s it was allowed and was "
             "interrupted; raise the limit, or lower the target bytes per subtask"
         ) from None
     return OperationOutcome(

@@ -241,7 +241,7 @@ class _Search:
         base = self._base(broadcast)
         failure = self._try(base)
         if failure is None:
-            return self._explained(base, "any rows will do for each subtask"), []
+            return self._explained(base, "each subtask may read any rows"), []
         failures = [failure]
         for choice in self._with_keys(base, failure.prover):
             failed = self._try(choice)
@@ -283,7 +283,7 @@ class _Search:
     def _explained(self, choice: Choice, why: str) -> Choice:
         for edge, chosen in choice.items():
             if chosen.partitioning is not Partitioning.BROADCAST:
-                self.reasons[edge] = why if chosen.keys else "any rows will do for each subtask"
+                self.reasons[edge] = why if chosen.keys else "each subtask may read any rows"
         return choice
 
     def _spread(self, edge: JobEdge) -> JobEdge:

@@ -117,7 +117,7 @@ def find_calls(expression: Any) -> list[Any]:
             elif name in _AROUND:
                 waiting += each.unresolved_function.arguments
             else:
-                raise NotMergedError(f"{name}() is none of the functions that merge exactly")
+                raise NotMergedError(f"{name}() is not one of the functions that merge exactly")
         elif kind != "literal":
             raise NotMergedError(f"{describe(each)} is no call of an aggregate that can be read")
     return found

@@ -175,7 +175,7 @@ class _Day:
                 share, told = self.shares.get(producer.name), written.describe_written()
                 _check_worth(share, _MOST_WRITTEN_BEFORE_JOINS, told)
         except (NotMergedError, AnalysisException) as why:
-            log.info("%s carries rows, no partial aggregates: %s", edge, str(why).partition("\n")[0])
+            log.info("%s carries rows instead of partial aggregates: %s", edge, str(why).partition("\n")[0])
             return
         log.info("%s carries %s", edge, written.describe_written())
         self.compiled |= {producer.name: written, consumer.name: replace(consumer, relation=relation)}

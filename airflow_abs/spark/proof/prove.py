@@ -223,7 +223,7 @@ def refused(prover: Prover, name: str, refusal: Refusal) -> JobGraphError:
     """The error for a refusal, with all that may be written instead."""
     why, ways = prover.describe(name, refusal), [refusal.remedy]
     if refusal.partial:
-        ways.append("say VertexOptions(per_subtask=True) if a result for each subtask's part is what you want")
+        ways.append("set VertexOptions(per_subtask=True) if you want a result for each subtask's part")
     instead = "; or ".join(ways)
     if refusal.right_alone and "parallelism=1" not in refusal.remedy:
         ways.insert(1, "set VertexOptions(parallelism=1)")

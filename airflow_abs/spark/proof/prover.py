@@ -173,8 +173,8 @@ class Prover:
                 raise
             raise JobGraphError(
                 f"vertex {vertex!r}: Spark itself cannot plan its transform, so it would fail in every subtask: "
-                f"{_first_line(error)}. Write the step in another way, or cut it into two vertices; if Spark does run "
-                "it elsewhere, set VertexOptions(parallelism=1), which needs no plan in advance"
+                f"{_first_line(error)}. Write the step differently, or split it into two vertices; if Spark runs it "
+                "elsewhere, set VertexOptions(parallelism=1), which needs no plan in advance"
             ) from error
         return text
 

@@ -123,7 +123,7 @@ def limit(operator: Operator, rows: Rows) -> Refusal:
 def sample(rows: Rows) -> Refusal:
     return Refusal(
         "sample()",
-        "takes other rows when they are distributed differently, and the same ones in no two runs",
+        "picks other rows when they are distributed differently, and in every run",
         "filter by a hash of a key, for example where('pmod(xxhash64(order_id), 100) < 10')",
         ("sample", "sample_by", "sql"),
         rows.inputs,
@@ -269,7 +269,7 @@ def hinted_partitions(hint: str) -> Refusal:
 def barrier(function: str, rows: Rows) -> Refusal:
     return Refusal(
         f"{function} with barrier=True",
-        "needs all rows in one subtask: its tasks talk with each other",
+        "needs all rows in one subtask: its tasks communicate",
         f"drop barrier=True, or {_OWN_VERTEX} with VertexOptions(parallelism=1)",
         _OVER_PARTITIONS,
         rows.inputs,

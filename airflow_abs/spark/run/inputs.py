@@ -58,7 +58,7 @@ class LostResults:
         """The line of the log before it is recomputed."""
         if self.outdated_by is not None:
             producer, index = self.outdated_by
-            return f"outdated: {self}: it has read other rows of {producer}[{index}] than those that count now"
+            return f"outdated: {self}: it has read rows of {producer}[{index}] that were replaced since"
         if self.is_released(folder):
             return f"released: {self}: {self._count_files()}, deleted when the run succeeded; recomputing"
         return f"lost: {self.describe()}"

@@ -72,8 +72,8 @@ class ProgressLog:
     def _describe_stall(self) -> str:
         if not self._seen:
             return (
-                "Spark has not said anything yet; it waits for the Spark server, for the exchange's storage, or for "
-                "lost input that another subtask recomputes (then a line above says so)"
+                "no answer from Spark yet; it waits for the Spark server, for the exchange's storage, or for lost "
+                "input that another subtask recomputes (then a line above says so)"
             )
         result, progress = list(self._seen.items())[-1]
         where = describe_progress(result, progress)
@@ -96,7 +96,7 @@ def describe_progress(result: str, progress: Progress) -> str:
 def describe_vertices(progress: Progress) -> str:
     """`` (customers 100 %, orders 25 %)`` of a step in which several vertices run; the page reads it."""
     if progress.unattributed:
-        return f" (not told by vertex: {progress.unattributed})"
+        return f" (of no known vertex: {progress.unattributed})"
     shares = [f"{vertex} {round(100 * share)} %" for vertex, share in progress.vertices.items()]
     return f" ({', '.join(shares)})" if shares else ""
 

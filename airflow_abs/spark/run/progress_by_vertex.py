@@ -65,7 +65,7 @@ class ProgressByVertex:
             await asyncio.wait({explaining})
             error = None if explaining.cancelled() else explaining.exception()
             if error is not None:  # whatever it is, it must not fail the subtask
-                log.warning("how far each vertex is cannot be told: %s: %s", type(error).__name__, error)
+                log.warning("the progress of each vertex is not known: %s: %s", type(error).__name__, error)
 
     async def count_passed(self, operation_id: str) -> tuple[dict[str, PassedRows], str]:
         """The rows of each vertex that Spark counted in the operation, which has ended; and if none, why."""
@@ -77,7 +77,7 @@ class ProgressByVertex:
         except (NotToldError, UnmatchedPlanError) as error:
             return {}, str(error)
         except Exception as error:  # whatever it is, it must not fail the subtask
-            log.warning("the rows of each vertex cannot be told: %s: %s", type(error).__name__, error)
+            log.warning("the rows of each vertex are not known: %s: %s", type(error).__name__, error)
             return {}, "Spark's UI tells what cannot be read"
 
     async def _explain(self) -> None:

@@ -224,7 +224,7 @@ class _TryRun:
         if not over or not spec.region.retry_steps or any(self._kept_by(each, spec) for each in over):
             return spec
         vertices = ", ".join(spec.region.vertices)
-        log.info("a try before failed: running %s step by step, and keeping each result", vertices)
+        log.info("an earlier try failed: running %s step by step, and keeping each result", vertices)
         return spec.as_retry()
 
     def _kept_by(self, failed: TryRecord, spec: SubtaskSpec) -> bool:

@@ -105,7 +105,7 @@ def server_endpoint(server: RunServer | None, secret: str, user_id: str | None) 
         ConnectServerUnreachableError: it is not up, or may not be spoken to over the network.
     """
     if server is None or not server.host:
-        found = "it was not started" if server is None or not server.application else "it is only being started"
+        found = "it was not started" if server is None or not server.application else "it is still starting"
         raise ConnectServerUnreachableError(
             f"this run has no Spark server: {found}; clear start_server of the run, without downstream tasks"
         )

@@ -129,8 +129,8 @@ def _join_or_start(folder: StateFolder, settings: EmbeddedSettings) -> ConnectEn
             break  # else another process has taken the port that was free a moment ago
     found = "its JVM ended" if ended else f"it does not answer after {settings.start_timeout:g} s"
     raise EmbeddedSparkError(
-        f"embedded Spark in {folder.path} did not start: {found}; expected a Spark Connect server; correct what its "
-        f"log says\n{folder.log_tail()}"
+        f"embedded Spark in {folder.path} did not start: {found}; expected a Spark Connect server; fix what its log "
+        f"reports\n{folder.log_tail()}"
     )
 
 
@@ -189,5 +189,5 @@ def _end_keeper(folder: StateFolder) -> None:
             folder.delete_state()
             return
     raise EmbeddedSparkError(
-        f"embedded Spark in {folder.path}: its keeper (process {folder.keeper_pid()}) does not end; end it by hand"
+        f"embedded Spark in {folder.path}: its keeper (process {folder.keeper_pid()}) does not exit; kill it by hand"
     )

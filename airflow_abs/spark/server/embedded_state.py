@@ -202,7 +202,7 @@ def open_state_folder(path: str | os.PathLike[str]) -> StateFolder:
         found = folder.lstat()
     except OSError as error:
         raise EmbeddedSparkError(
-            f"embedded Spark: cannot make its state folder {folder}: {error.strerror}; name another folder"
+            f"embedded Spark: cannot create its state folder {folder}: {error.strerror}; name another folder"
         ) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise EmbeddedSparkError(

@@ -81,7 +81,7 @@ def install_spark(release: str, environment: Mapping[str, str]) -> Path:
         if ended.returncode != 0:
             raise SparkMissingError(
                 f"Spark {release}: pip ended with {ended.returncode}; expected a release that the package index has; "
-                "correct what pip says above"
+                "fix what pip reports above"
             )
         Path(made).rename(folder)
         Path(made).mkdir()  # for its end

@@ -90,14 +90,14 @@ def compile_stream(session: Any, program: StreamProgram, open_path: Callable[[st
         except PicklingError as error:
             raise JobGraphError(
                 f"stream {program.name!r}: a Python function of its transform cannot be sent to Spark ({error}). It "
-                "travels with all that it refers to: make locks, connections and the like inside of it"
+                "travels with all that it refers to: create locks, connections and the like inside it"
             ) from error
     if bound := find_session_bound(relation):
         raise JobGraphError(f"stream {program.name!r}: the plan of its transform holds {bound}")
     if not reads_stream(relation):
         raise JobGraphError(
-            f"stream {program.name!r}: its transform returns a DataFrame that has an end; expected one derived from "
-            "its source. For rows that have an end, use an AdaptiveSparkOperator in an AdaptiveSparkJob"
+            f"stream {program.name!r}: its transform returns a bounded DataFrame; expected one derived from its "
+            "source. For bounded data, use an AdaptiveSparkOperator in an AdaptiveSparkJob"
         )
     if isinstance(program.sink, Kafka):
         _check_messages(program.who, output.columns)

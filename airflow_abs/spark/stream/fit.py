@@ -130,7 +130,7 @@ def _check_sink(candidate: Candidate, folder: ExchangePath, before: list[Any], d
     if not is_midway and not sink_has_batch(folder, done):
         raise _misfit(
             candidate,
-            f"its sink {sink} has no batch {done} in its log, which the checkpoint has done: rows that were written "
+            f"its sink {sink} has no batch {done} in its log, which the checkpoint completed: rows that were written "
             "before would be missing there, and Spark cannot read a log that begins in the middle",
             "Give it its former sink; or another checkpoint, too",
         )

@@ -75,7 +75,7 @@ async def run_repartition(
             await _let_it_live(process.stdin, reading, renew)
             answer, errors, status = await reading
     except TimeoutError as error:
-        raise RepartitionError(f"it was not over after {MOST_SECONDS:g} s, and was ended") from error
+        raise RepartitionError(f"it was still running after {MOST_SECONDS:g} s, and was stopped") from error
     finally:
         reading.cancel()
         _kill(process.pid)

@@ -99,7 +99,9 @@ class StatePartitions:
             return None
         if kept.begun != kept.done:
             log.info(
-                "%s: batch %s, which was begun, is done first; then its state is repartitioned", self.who, kept.begun
+                "%s: batch %s, which has begun, is completed first; then its state is repartitioned",
+                self.who,
+                kept.begun,
             )
             failure = await finish_batch()
             kept = await asyncio.to_thread(read_spark_checkpoint, self._spark)

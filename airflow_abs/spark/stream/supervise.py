@@ -199,7 +199,7 @@ class StreamRun:
         if self.connection.endpoint != server:
             self._query, self._activity = None, Activity.ENDED
             gone = (
-                f"its Spark server at {server.address} has gone, and there is one at {self.connection.endpoint.address}"
+                f"its Spark server at {server.address} is gone, and there is one at {self.connection.endpoint.address}"
             )
             return [QueryEnded(QueryFailure(gone))]
         found = await self._watch(query)
@@ -297,7 +297,7 @@ class StreamRun:
             log.warning("%s: its server does not answer, so it is not stopped: %s", self.stream.name, error)
             return QueryEnded()
         except SparkOperationError as error:
-            log.warning("%s: cannot be asked to stop, so its session is ended: %s", self.stream.name, error)
+            log.warning("%s: cannot be asked to stop, so its session is closed: %s", self.stream.name, error)
         await release_session(self.connection, query.session_id)
         return QueryEnded()
 

@@ -68,7 +68,7 @@ async def try_without_rows(
         await release_session(connection, session_id)
         await asyncio.to_thread(_delete, scratch)
     if failed is not None or layout is None:
-        reason = failed or "it is described in a way that is not known"
+        reason = failed or "its description has a format that is not known"
         log.warning("whether the state fits is left to Spark; a trial over no rows did not show it: %s", reason)
         return None
     return layout
@@ -82,7 +82,7 @@ async def _run(connection: Connection, session_id: str, plan: bytes) -> str | No
             while await read_activity(connection, query) is not Activity.ENDED:
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError:
-        return f"it was not over after {TRIAL_SECONDS:g} s; has Spark a free slot?"
+        return f"it was still running after {TRIAL_SECONDS:g} s; does Spark have a free slot?"
     failure = await read_failure(connection, query)
     return None if failure is None else failure.message
 

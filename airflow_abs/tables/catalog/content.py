@@ -112,7 +112,7 @@ def _partition_type(table: str, name: str, columns: Sequence[Mapping[str, Any]])
     if isinstance(kind, str) and (kind in _TYPES or kind.startswith("decimal(")):
         return kind
     raise TableError(
-        f"table {table}: is partitioned by {name!r}, which is {kind}; expected a text, a number, a truth value, a date "
+        f"table {table}: is partitioned by {name!r}, which is {kind}; expected a string, a number, a boolean, a date "
         "or a time. Read a copy of the table that is partitioned by something else"
     )
 
@@ -126,8 +126,8 @@ def _list(
         folder = partition.location.rstrip("/")
         if (other := by_folder.setdefault(folder, partition)) is not partition:
             raise TableError(
-                f"table {table}: its partitions {other.values} and {partition.values} have one folder, {folder}, whose "
-                "rows would be read once only; give each a folder of its own (ALTER TABLE ... PARTITION ... SET "
+                f"table {table}: its partitions {other.values} and {partition.values} have one folder, {folder}, "
+                "whose rows would be read only once; give each a folder of its own (ALTER TABLE ... PARTITION ... SET "
                 "LOCATION)"
             )
     if not by_folder:

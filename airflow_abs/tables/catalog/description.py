@@ -71,8 +71,8 @@ def describe(table: str, catalog: SparkCatalog, quoted: str, partition: str = ""
         return msgspec.convert(json.loads(told), TableDescription)
     except ValueError as error:
         raise TableError(
-            f"table {table}: what the catalog says of it is not understood: {first_line(error)}; the server's Spark "
-            "describes tables in another way than Spark 4.2"
+            f"table {table}: the catalog's description of it cannot be read: {first_line(error)}; the server's Spark "
+            "describes tables differently than Spark 4.2"
         ) from error
 
 
@@ -95,8 +95,8 @@ def check_readable(table: str, found: TableDescription) -> None:
         )
     if found.table_properties.get("transactional", "").lower() == "true":
         raise TableError(
-            f"table {table}: is transactional (Hive's ACID), and its folder holds changes that only Hive can put "
-            "together; read a copy of it (CREATE TABLE ... STORED AS PARQUET AS SELECT ...)"
+            f"table {table}: is transactional (Hive's ACID), and its folder holds changes that only Hive can merge; "
+            "read a copy of it (CREATE TABLE ... STORED AS PARQUET AS SELECT ...)"
         )
     if not (provider == _PARQUET or (provider == _HIVE and found.input_format == PARQUET_INPUT)):
         raise TableError(
@@ -144,8 +144,8 @@ def _shown(table: str, column: Mapping[str, Any]) -> dict[str, Any]:
     metadata = column["metadata"]
     if "char(" in metadata.get("__CHAR_VARCHAR_TYPE_STRING", "").replace("varchar(", ""):
         raise TableError(
-            f"table {table}: column {column['name']!r} is {metadata['__CHAR_VARCHAR_TYPE_STRING']}, whose values Spark "
-            "fills up with spaces as it reads the table; make it a string or a varchar"
+            f"table {table}: column {column['name']!r} is {metadata['__CHAR_VARCHAR_TYPE_STRING']}, whose values "
+            "Spark pads with spaces when it reads the table; make it a string or a varchar"
         )
     kept = {name: metadata[name] for name in _KEPT if name in metadata}
     return {"name": column["name"], "type": _nullable(table, column["type"]), "nullable": True, "metadata": kept}

@@ -250,7 +250,7 @@ class CatalogPublication:
             raise CommitConflictError(
                 f"table {self.target.table}: others changed it while this run was about to overwrite, with "
                 f"{format_count(len(added), 'file')} that would be lost unseen; nothing was published. Run commit "
-                "again if they are to be overwritten, and let only one run at a time overwrite it"
+                "again to overwrite them, and let only one run at a time overwrite it"
             )
         return now
 
@@ -269,7 +269,7 @@ class CatalogPublication:
         return CommitConflictError(
             f"table {self.target.table}: others added {format_count(len(left), 'file')} to it at the very moment "
             f"when this run overwrote it. The table holds the run's rows now, and not those of {left[0]} (nothing "
-            "is deleted). Insert them once more if they are to stay, then run commit again; and let only one run "
+            "is deleted). Insert them again if they should stay, then run commit again; and let only one run "
             "at a time write to it"
         )
 
@@ -308,13 +308,14 @@ class CatalogPublication:
         if other:
             raise CommitConflictError(
                 f"table {self.target.table}: the run {other} published to it at the very moment when this run "
-                "overwrote it, and its rows may be hidden. Look which rows are to stay, clear the commit of the one "
-                "that is to publish last; and let only one run at a time write to it"
+                "overwrote it, and its rows may be hidden. Decide which rows should stay, clear the commit of the "
+                "run that should publish last; and let only one run at a time write to it"
             )
         if not (self._columns or now.location.startswith(where)) or not self._is_in_table(files):
             raise CommitConflictError(
                 f"table {self.target.table}: others changed where its files are at the very moment when this run "
-                "overwrote it, and it does not hold this run's rows. Run commit again if they are to be its rows; and "
+                "overwrote it, and it does not hold this run's rows. Run commit again if it should hold this run's "
+                "rows; and "
                 "let only one run at a time write to it"
             )
 
@@ -385,8 +386,8 @@ class CatalogPublication:
             if found.table_properties.get(name) == value:
                 return
         raise TargetBusyError(
-            f"table {self.target.table}: others alter it all the time, and the catalog lost {_TRIES} times that this "
-            "run publishes to it. Run commit again when fewer of them write"
+            f"table {self.target.table}: others keep altering it, and the catalog lost {_TRIES} times that this run "
+            "publishes to it. Run commit again when fewer of them write"
         )
 
     def _mark_in(self, state: str) -> Mark:

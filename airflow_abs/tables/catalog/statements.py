@@ -68,7 +68,7 @@ def quote_table(name: str) -> str:
     if ".".join(parts) != name or not 0 < len(parts) <= _MOST_PARTS:
         raise ValueError(
             f"Table({name!r}): expected the name of a table in Spark's catalog, such as 'sales.orders'; names with "
-            "other characters than letters, digits and _ stand in backticks"
+            "characters other than letters, digits and _ need backticks"
         )
     return ".".join(part if part.startswith("`") else quote(part) for part in parts)
 
@@ -100,8 +100,8 @@ def ask(table: str, catalog: SparkCatalog, statement: str) -> list[tuple[Any, ..
 def refused(table: str, statement: str, error: StatementError) -> TableError:
     """What to tell of a statement that Spark has refused."""
     return TableError(
-        f"table {table}: Spark refuses {statement[:200]!r}: {error}; see that the catalog answers and that the job's "
-        "user may do this, and clear the task"
+        f"table {table}: Spark refuses {statement[:200]!r}: {error}; check that the catalog answers and that the "
+        "job's user may do this, and clear the task"
     )
 
 

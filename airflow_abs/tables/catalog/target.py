@@ -46,8 +46,8 @@ def read_target(name: str, catalog: SparkCatalog, *, storage: str, mode: TableMo
     for column in found.partition_columns:
         if not (types[column] in _WRITTEN or str(types[column]).startswith("decimal(")):
             raise TableError(
-                f"table {name}: is partitioned by {column!r}, which is {types[column]}; expected a text, a whole or "
-                "decimal number, a truth value or a date. Publish to a table partitioned so, or to Files(...)"
+                f"table {name}: is partitioned by {column!r}, which is {types[column]}; expected a string, an "
+                "integer, a decimal, a boolean or a date. Publish to a table partitioned so, or to Files(...)"
             )
     return TargetTable(
         table=found.name,

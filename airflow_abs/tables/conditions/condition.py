@@ -92,7 +92,8 @@ def sql_of(schema: Schema, expression: BooleanExpression) -> str:
 def _refusal(table: str, where: str, why: str) -> TableError:
     return TableError(
         f"table {table}: where={where!r} cannot be used to choose files: {why}; expected comparisons of columns with "
-        "literals, such as \"day >= '2026-01-01' AND region = 'north'\". Filter in the transform what this cannot say"
+        "literals, such as \"day >= '2026-01-01' AND region = 'north'\". Put other conditions into a filter of the "
+        "transform"
     )
 
 
@@ -132,7 +133,7 @@ class _SparkSql(_Connectives):
 
     def visit_unbound_predicate(self, predicate: UnboundPredicate) -> str:
         if not isinstance(predicate.term, Reference):
-            raise TypeError(f"{predicate.term} is no column")
+            raise TypeError(f"{predicate.term} is not a column")
         field = self._schema.find_field(predicate.term.name)
         path = self._bound.path(field)
         for literal in _literals(predicate):
@@ -157,7 +158,7 @@ def _literals(predicate: UnboundPredicate) -> Iterable[Literal[Any]]:
 def _check_literal(field: NestedField, literal: Literal[Any]) -> None:
     """Taking the type of a column must leave the value as it was written."""
     kind, value = field.field_type, literal.value
-    expected, types = _WORDS.get(type(kind), ("a text in single quotes", (str,)))
+    expected, types = _WORDS.get(type(kind), ("a string in single quotes", (str,)))
     if isinstance(value, bool) != isinstance(kind, BooleanType) or not isinstance(value, types):
         raise ValueError(f"column {field.name!r} is of type {kind}, expected {expected} instead of {value!r}")
     if isinstance(kind, IntegerType | LongType | FloatType | DecimalType) and not _holds(kind, literal):
@@ -229,7 +230,7 @@ class _BoundSql(_Connectives, BoundBooleanExpressionVisitor[str]):
 
     def visit_starts_with(self, term: BoundTerm, literal: Any) -> str:
         if not isinstance(term.ref().field.field_type, StringType):
-            raise TypeError(f"column {term.ref().field.name!r} is no text, and LIKE looks for prefixes of texts")
+            raise TypeError(f"column {term.ref().field.name!r} is not a string, and LIKE looks for prefixes of strings")
         return f"startswith({self._column(term)}, {self._literal(term, literal)})"
 
     def visit_not_starts_with(self, term: BoundTerm, literal: Any) -> str:

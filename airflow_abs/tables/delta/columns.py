@@ -119,7 +119,7 @@ class _Reading:
     def _field(self, field: Field) -> dict[str, Any]:
         if field["metadata"].get(_WIDENED):
             raise TableError(
-                f"table {self.table}: the type of column {field['name']!r} was widened, and files from before hold the "
+                f"table {self.table}: the type of column {field['name']!r} was widened, and older files hold the "
                 "narrower one; rewrite them (ALTER TABLE ... DROP FEATURE typeWidening), or read a copy of the table"
             )
         return {**self.naming(field), "nullable": True, "type": self._type(field["name"], field["type"])}

@@ -59,7 +59,8 @@ def check_readable(name: str, table: DeltaTable) -> None:
     asked = set(protocol.reader_features or ()) if protocol.min_reader_version >= _NAMED_READERS else set()
     if unknown := sorted(asked - _READ):
         raise TableError(
-            f"table {name}: its readers must know {', '.join(unknown)}, which airflow_abs does not; read a copy of the "
+            f"table {name}: it requires the reader features {', '.join(unknown)}, which airflow_abs does not "
+            "support; read a copy of the "
             "table, or drop the feature (ALTER TABLE ... DROP FEATURE)"
         )
     if _DELETION_VECTORS in asked and (files := _with_vectors(name, table)):
@@ -80,7 +81,8 @@ def check_writable(name: str, table: DeltaTable, mode: TableMode) -> None:
     asked = set(protocol.writer_features or ()) if protocol.min_writer_version >= _NAMED_WRITERS else set()
     if unknown := sorted(asked - _WRITTEN):
         raise TableError(
-            f"table {name}: its writers must know {', '.join(unknown)}, which airflow_abs does not; publish to a table "
+            f"table {name}: it requires the writer features {', '.join(unknown)}, which airflow_abs does not "
+            "support; publish to a table "
             "without it"
         )
     if (mapped := mapping_mode(table)) != "none":

@@ -272,7 +272,7 @@ class VersionPublication(RunPublication[VersionHead, NewFile, VersionFile]):
         version = head.table.version()
         if version == seen.table.version():
             raise TableError(
-                f"table {self.target.table}: deltalake does not commit to it, although no other commit came first: "
+                f"table {self.target.table}: deltalake refuses to commit to it, although no other commit came first: "
                 f"{refusal}; nothing was published. Publish to a table without what it names"
             )
         if self.target.mode != "append":

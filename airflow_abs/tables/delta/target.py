@@ -35,8 +35,8 @@ def read_target(name: str, table: DeltaTable, *, conn_id: str, mode: TableMode) 
     for column in columns.partitions:
         if not is_written(columns.type_of(column)):
             raise TableError(
-                f"table {name}: is partitioned by {column!r}, which is {columns.type_of(column)}; expected a text, a "
-                "whole or decimal number, a truth value, a date or a time. Publish to a table partitioned so, or to "
+                f"table {name}: is partitioned by {column!r}, which is {columns.type_of(column)}; expected a string, "
+                "an integer, a decimal, a boolean, a date or a time. Publish to a table partitioned so, or to "
                 "Files(...) and load it from there"
             )
     return TargetTable(

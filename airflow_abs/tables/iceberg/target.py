@@ -119,8 +119,8 @@ def _partition(name: str, column: NestedField, field: PartitionField, number: in
     if expression is None:
         raise TableError(
             f"table {name}: is partitioned by {field.transform} of {column.name!r} ({column.field_type}), which Spark "
-            "cannot compute as Iceberg does; expected identity, year, month, day, hour or truncate of a date, a time, "
-            "a whole number or a text. Publish to a table partitioned so, or to Files(...) and load it from there"
+            "cannot compute as Iceberg does; expected identity, year, month, day, hour or truncate of a date, a "
+            "time, an integer or a string. Publish to a table partitioned so, or to Files(...) and load it from there"
         )
     kind = field.transform.result_type(column.field_type)
     return TargetPartition(f"__partition_{number}", f"CAST({expression} AS STRING)", str(kind))

@@ -206,8 +206,8 @@ class TransactionPublication:
             if self.target.mode == "overwrite":
                 self._unseen = CommitConflictError(
                     f"table {self.target.table}: others changed rows while this run was about to overwrite them: "
-                    f"{reason_of(error, self.properties)}; nothing was published. Run commit again if they are to be "
-                    "overwritten, and let only one run at a time overwrite it"
+                    f"{reason_of(error, self.properties)}; nothing was published. Run commit again to overwrite "
+                    "them, and let only one run at a time overwrite it"
                 )
             raise
         if self.target.mode == "overwrite":
@@ -234,8 +234,8 @@ class TransactionPublication:
         if there != before:
             self._unseen = CommitConflictError(
                 f"table {self.target.table}: others committed {format_count(there - before, 'row')} while this run "
-                "was about to overwrite, which would be lost unseen; nothing was published. Run commit again if they "
-                "are to be overwritten, and let only one run at a time overwrite it"
+                "was about to overwrite, which would be lost unseen; nothing was published. Run commit again to "
+                "overwrite them, and let only one run at a time overwrite it"
             )
             raise OvertakenError(str(self._unseen))
 

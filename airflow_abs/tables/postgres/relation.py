@@ -64,7 +64,7 @@ def find_relation(connection: Connection, label: str, table: str) -> Relation:
     if not found:
         raise TableError(
             f"table {label}: there is no such table or view, or the login may not see it; expected schema.table as "
-            "PostgreSQL takes it: names with capitals stand in double quotes"
+            "PostgreSQL takes it: names with capitals need double quotes"
         )
     oid, sql, kind, schema, pages = found[0]
     return Relation(sql, oid, kind, schema, pages)

@@ -55,7 +55,8 @@ def read_target(declared: Declared, properties: Mapping[str, str]) -> TargetTabl
     ):
         if connection.server_version < FIRST_VERSION:
             raise TableError(
-                f"table {label}: is on a PostgreSQL with the number {connection.server_version}; expected 13 "
+                f"table {label}: is on a PostgreSQL server with the version number {connection.server_version}; "
+                "expected 13 "
                 f"({FIRST_VERSION}) or newer to publish to"
             )
         relation = find_relation(connection, label, declared.table)

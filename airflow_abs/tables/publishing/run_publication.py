@@ -225,7 +225,7 @@ class RunPublication(ABC, Generic[Head, New, Old]):
             raise CommitConflictError(
                 f"table {self.target.table}: {version} was committed while this run was about to overwrite, with "
                 f"{format_count(len(added), 'file')} that would be lost unseen; nothing was published. Run commit "
-                "again if they are to be overwritten, and let only one run at a time overwrite it"
+                "again to overwrite them, and let only one run at a time overwrite it"
             )
 
     def _make(self, head: Head) -> Sequence[New]:

@@ -83,7 +83,7 @@ def check_partition(target: TargetTable, staged: StagedFile, texts: Iterable[str
         if text is None and column in target.required:
             what = "NULL, which its column does not allow"
         elif text == "":
-            what = f"the empty text, which {readers} takes for NULL"
+            what = f"the empty string, which {readers} takes for NULL"
         else:
             continue
         raise TableError(

@@ -61,4 +61,4 @@ def test_a_uri_that_names_a_connection_is_opened_as_tasks_open_it() -> None:
     script = "from airflow_abs.cli.commands.exchange_root import open_uri\nopen_uri('gs://nobody@bucket/exchange')"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
     assert "exchange gs://nobody@bucket/exchange: cannot be opened here (" in done.stderr
-    assert "it names the Airflow connection 'nobody': run this where Airflow finds that" in done.stderr
+    assert "it names the Airflow connection 'nobody': run this where Airflow has it" in done.stderr

@@ -92,7 +92,7 @@ def test_a_run_that_has_not_ended_is_refused(tmp_path: Path, capsys: pytest.Capt
     run = revenue_run(tmp_path)
     run.run("orders")
     assert main(["simulate", str(run.folder.path)]) == 1
-    assert "region customers is not decided; expected a run that has ended" in capsys.readouterr().err
+    assert "region customers is not decided; expected a finished run" in capsys.readouterr().err
     run.run("customers")
     run.decide("enriched")
     run.commit("enriched", 0)

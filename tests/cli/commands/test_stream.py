@@ -111,7 +111,7 @@ def test_only_the_last_ten_are_shown_unless_all_are_asked_for(
 def test_a_folder_without_a_stream_is_refused(tmp_path: Path, action: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stream", action, str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
-        f"airflow-abs: checkpoint {tmp_path}: no stream ever ran on it; expected the `checkpoint=` of an "
+        f"airflow-abs: checkpoint {tmp_path}: no stream has run on it; expected the `checkpoint=` of an "
         "AdaptiveSparkStream, as it was rendered\n"
     )
 
@@ -130,7 +130,7 @@ def test_a_request_that_nobody_hears_stands_and_says_so(tmp_path: Path, capsys: 
     assert main(["stream", "stop", str(tmp_path), "--wait", "0"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "asked clicks/daily/by_minute to stop",
-        "it has no supervisor since 2026-01-04 01:01:00 UTC, and ends when a triggerer has taken it over",
+        "it has had no supervisor since 2026-01-04 01:01:00 UTC, and ends when a triggerer takes it over",
         "it has not ended yet; the request remains in place",
     ]
     request = read_request(tmp_path, "by_minute 1")

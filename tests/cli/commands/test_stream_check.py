@@ -54,6 +54,7 @@ def test_one_stream_of_the_file_must_have_the_checkpoint(capsys: pytest.CaptureF
 
 
 def test_a_stream_with_templates_is_left_to_its_task(capsys: pytest.CaptureFixture[str], dag_file: Path) -> None:
-    assert "stream 'dated': has templates, which only a run renders; its task is checked before it starts" in told(
-        capsys, "/mart/checkpoints/dated", "--dag-file", str(dag_file)
+    assert (
+        "stream 'dated': has templates, which only a run renders; its task checks the stream before it starts"
+        in told(capsys, "/mart/checkpoints/dated", "--dag-file", str(dag_file))
     )

@@ -38,7 +38,7 @@ def ran(seconds: float, planned: float | None, *regions: str) -> JobHistory:
 def test_what_is_declared_of_vertices_and_edges() -> None:
     graph = graph_of("a>b b>c c>d d>e", sinks="d", durable="bc")
     assert find_declared(graph, DeclaredDemands(nondeterministic={"a"}, ordered={"c"})) == {
-        "a": "a gives other rows when it reruns, and its readers need the first ones",
+        "a": "a returns different rows when it reruns, and its readers need the first ones",
         "b": "durable=True on the edge to c",
         "c": "another task comes after c",
         "d": "d has a sink",
@@ -56,7 +56,7 @@ def test_what_expectations_hold_of_is_written_before_it_is_read() -> None:
 def test_a_join_that_is_declared_is_written_for_when_its_hot_key_may_have_to_be_cut() -> None:
     declared = DeclaredDemands(joins={"c"})
     assert demands(declared) == {
-        "b": "c is declared with join=, and a hot key in 200.0 MiB may have to be cut",
+        "b": "c is declared with join=, and a hot key in 200.0 MiB may have to be split",
         "d": "d has a sink",
     }
     assert demands(declared, target_bytes=200 * MIB) == {"d": "d has a sink"}
@@ -91,13 +91,13 @@ def test_what_took_about_as_long_or_ran_alone_is_not(history: JobHistory) -> Non
         (
             graph_of("a>b", inside="ab"),
             DeclaredDemands(nondeterministic={"a"}),
-            "a gives other rows when it reruns, and its readers need the first ones",
+            "a returns different rows when it reruns, and its readers need the first ones",
         ),
         (graph_of("a>b a>c", inside="ab", durable="ac"), DeclaredDemands(), r"durable=True on the edge to c"),
     ],
 )
 def test_an_edge_that_cannot_be_kept_inside_is_refused(graph: Any, declared: DeclaredDemands, message: str) -> None:
-    expected = rf"a -> b.a \[hash\(key\)\]: durable=False cannot be kept: {message}; drop one of them"
+    expected = rf"a -> b.a \[hash\(key\)\]: durable=False is not possible: {message}; drop one of them"
     with pytest.raises(JobGraphError, match=expected):
         check_kept_inside(graph, declared)
 
@@ -113,6 +113,6 @@ def test_durable_has_no_meaning_inside_of_a_region() -> None:
         8,
     )
     with pytest.raises(
-        JobGraphError, match=r"durable=True has no meaning, both vertices are one region .* drop durable"
+        JobGraphError, match=r"durable=True has no effect: both vertices are in one region, .* drop durable"
     ):
         check_kept_inside(graph, DeclaredDemands())

@@ -48,7 +48,7 @@ def test_six_readers_filter_and_from_seven_on_rows_are_sorted() -> None:
 def test_rows_are_sorted_if_nothing_is_known_of_the_day() -> None:
     unknown = choose_row_order(None)
     assert (unknown.is_sorted, unknown.readers) == (True, None)
-    assert unknown.reason == "sorted by subpartition, because nothing is known of the bytes"
+    assert unknown.reason == "sorted by subpartition, because the bytes are not known"
 
 
 def test_who_came_is_told_and_whether_sorting_would_have_paid() -> None:

@@ -87,7 +87,7 @@ def test_a_diamond_is_computed_once_inside_its_last_region() -> None:
     # b and c lose 60 * 60 / 250 = 14.4 s: both are written, and what both read with them
     decided = decide(graph, MINUTES, 250.0)
     assert durable(decided) == "ab ac bd cd"
-    assert decided[0].reason == "durable: it is read by b and c, which run apart"
+    assert decided[0].reason == "durable: b and c read it, and run apart"
 
 
 def test_what_has_a_sink_in_the_middle_is_written_and_takes_in_what_comes_before_it() -> None:
@@ -110,7 +110,7 @@ def test_other_settings_keep_a_region_apart() -> None:
     decided = decide(CHAIN, MINUTES, inf, settings={"a": "pool", "b": "pool", "c": "", "d": ""})
     assert durable(decided) == "bc"
     assert decided[1].reason == (
-        "durable: the Airflow arguments or the spark_conf of b are not those of d, or for one of them alone"
+        "durable: the Airflow arguments or the spark_conf of b differ from those of d, or apply to one of them only"
     )
 
 

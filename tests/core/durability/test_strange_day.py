@@ -67,7 +67,7 @@ def test_what_was_seen_before_is_not_strange() -> None:
 def test_a_source_that_is_empty_as_a_rule_has_no_times() -> None:
     usual = usual_bytes(days(0, 0, 0))["orders"]
     assert usual.describe_strange("orders", 0) is None
-    assert usual.describe_strange("orders", 7) == "orders holds 7 B and is empty as a rule (3 days: 0 B to 0 B)"
+    assert usual.describe_strange("orders", 7) == "orders holds 7 B and is usually empty (3 days: 0 B to 0 B)"
 
 
 def test_a_weekday_is_read_from_dates_and_times() -> None:

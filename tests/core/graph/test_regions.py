@@ -42,7 +42,7 @@ def test_a_chain_of_100000_regions_is_not() -> None:
 
 
 def test_unknown_and_repeated_vertices_are_refused() -> None:
-    with pytest.raises(JobGraphError, match="edge 'a' -> 'x': 'x' is none of the vertices"):
+    with pytest.raises(JobGraphError, match="edge 'a' -> 'x': 'x' is not one of the vertices"):
         compute_pipelined_regions(["a"], [("a", "x", True)])
     with pytest.raises(JobGraphError, match="vertex 'a' is given twice; expected every vertex once"):
         compute_pipelined_regions(["a", "b", "a"], [])

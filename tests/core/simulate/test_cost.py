@@ -135,7 +135,7 @@ def test_runs_of_different_jobs_are_refused() -> None:
 
 
 def test_a_run_without_times_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="nothing is recorded of when the subtasks of orders ran"):
+    with pytest.raises(InvalidValueError, match="it has no record of when the subtasks of orders ran"):
         fit_costs([sales_job()])
 
 

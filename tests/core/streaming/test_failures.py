@@ -18,7 +18,7 @@ def test_a_failure_is_followed_by_a_restart_after_the_strategys_wait() -> None:
 def test_what_would_fail_again_is_given_up_at_once() -> None:
     judge = FailureJudge(FixedDelay(3, 0))
     failure = QueryFailure("no such column", restartable=False)
-    assert judge.judge(failure, 0.0) == Verdict(None, "failed, and would again: no such column")
+    assert judge.judge(failure, 0.0) == Verdict(None, "failed, and would fail again: no such column")
 
 
 def test_a_failure_that_repeats_on_the_same_offsets_is_told_apart() -> None:
@@ -26,7 +26,7 @@ def test_a_failure_that_repeats_on_the_same_offsets_is_told_apart() -> None:
     verdicts = [judge.judge(LOST, float(k)) for k in range(3)]
     assert [verdict.backoff for verdict in verdicts] == [0.0, 0.0, None]
     assert verdicts[-1].reason == (
-        "failed 3 times in a row in batch 7 at {a: 7}, so a restart does not get past it: a worker was lost"
+        "failed 3 times in a row in batch 7 at {a: 7}, so restarting does not help: a worker was lost"
     )
 
 

@@ -34,6 +34,4 @@ def test_an_operator_that_spark_does_not_know_there_is_named() -> None:
 
 
 def test_what_cannot_be_read_is_left_alone() -> None:
-    assert find_obstacle(None) == (
-        "its checkpoint is written in a way that is not known; it was by another release of Spark"
-    )
+    assert find_obstacle(None) == ("its checkpoint has a format that is not known; another release of Spark wrote it")

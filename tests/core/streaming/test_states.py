@@ -118,7 +118,7 @@ def test_more_resources_rescale_with_those_at_hand() -> None:
     ]
     machine.handle(ExecutionEnded(ExecutionStatus.CANCELED), 13)
     assert machine.handle(TimerFired(Timer("backoff", machine.version)), 13) == [
-        StateChanged("Restarting", "CreatingExecutionGraph", "restart with the resources at hand"),
+        StateChanged("Restarting", "CreatingExecutionGraph", "restart with the available resources"),
         CreateExecution(),
     ]
 

@@ -113,7 +113,7 @@ def test_a_query_that_cannot_succeed_ends_the_stream() -> None:
     made = executing()
     wrong = QueryFailure("no such column", restartable=False)
     assert made.see(QueryEnded(wrong), 20)[-1] == StopQuery()
-    assert made.see(QueryEnded(), 21)[-1] == Ended("FAILED", "failed, and would again: no such column")
+    assert made.see(QueryEnded(), 21)[-1] == Ended("FAILED", "failed, and would fail again: no such column")
 
 
 def test_a_query_that_reads_what_is_there_is_done_when_it_ends() -> None:
@@ -165,7 +165,7 @@ def test_all_slots_that_it_wants_make_it_start_again_between_two_batches() -> No
     ]
     made.see(QueryEnded(), 53)
     assert made.see(TimePassed(), 53) == [
-        Tell(S.RESTARTING, S.CREATING_EXECUTION_GRAPH, "restart with the resources at hand"),
+        Tell(S.RESTARTING, S.CREATING_EXECUTION_GRAPH, "restart with the available resources"),
         StartQuery(4),
     ]
     assert made.see(QueryStarted(4), 54)[-1].entered == S.EXECUTING  # type: ignore[union-attr]

@@ -87,8 +87,9 @@ def test_a_file_that_was_written_again_is_refused(lake: Path) -> None:
     with pytest.raises(ExchangeError) as caught:
         take(lake, "2")
     assert str(caught.value) == (
-        f"vertex 'orders': file://{lake}/a.csv is another file than the one that run 1 has read (1 such file); each is "
-        "to be read once. Give new rows a new name, or declare Files(..., rewritten='skip'), which goes by names alone"
+        f"vertex 'orders': file://{lake}/a.csv is another file than the one that run 1 has read (1 such file); each "
+        "file is read once. Give new rows a new name, or declare Files(..., rewritten='skip'), which goes by names "
+        "alone"
     )
 
 

@@ -105,7 +105,7 @@ def test_a_decision_that_does_not_fit_the_plan_is_a_problem_of_its_region(copied
         (replaced(payload, ("measured", "enriched.orders", 0), 1), "'enriched.orders' by producer does not add up"),
         (
             without(payload, ("measured", "enriched.customers")),
-            "it says nothing of 'enriched.customers', which the plan",
+            "it lacks 'enriched.customers', which the plan",
         ),
         (
             replaced(payload, ("measured", "enriched.customers"), [1]),

@@ -50,7 +50,7 @@ def test_a_share_of_no_attempt_is_damaged() -> None:
     with pytest.raises(DamagedFileError, match=r"it does not say of which attempt share 0 of . of producer 1 of"):
         StoredDecision.from_json(stored(without), where="here")
     share = next(each.to_json() for each in cut_slices(STORED) if each.hot_part and each.hot_part.share)
-    with pytest.raises(DamagedFileError, match=r"it does not say of which attempt it reads share 0 of"):
+    with pytest.raises(DamagedFileError, match=r"it does not say from which attempt it reads share 0 of"):
         Slice.from_json(stored({**share, "cut_attempt": None}), where="here")
     both = {**share["hot_part"], "producers": {"start": 0, "stop": 1}}
     with pytest.raises(DamagedFileError, match="its part of a hot subpartition is of producers"):

@@ -106,8 +106,8 @@ def test_a_manifest_that_is_lost_since_outdates_nobody_and_hides_no_other(run: R
 def test_a_decision_under_another_plan_is_to_be_made_again(run: RecordedRun) -> None:
     write_json(run.folder.plan_path, replace(run.plan, id="plan-2").to_json())
     assert refusal(run) == (
-        "raw: was decided under plan plan-1, and the run's is plan-2, so its rows do not belong to what is published "
-        "with them; expected one plan and one decision each: clear raw.decide and everything after it. Nothing was "
+        "raw: was decided under plan plan-1, and the run's is plan-2, so its rows do not belong with the others; "
+        "expected one plan, and one decision for each region: clear raw.decide and everything after it. Nothing was "
         "published"
     )
 

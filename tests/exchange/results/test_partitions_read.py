@@ -40,8 +40,8 @@ def test_a_partition_that_is_read_is_refused_with_the_vertex_that_reads_it(run: 
     with pytest.raises(CommitError) as caught:
         check_partitions_read(RunRecords(run.folder), target, ["day=4", "day=2"])
     assert str(caught.value) == (
-        f"sink {target}: the run would publish to day=2, from which its vertex 'day=2' has read: it would delete its "
-        "input, or read what it published itself when it is repeated; nothing was published. Read other partitions "
-        "than those that the run writes, or publish to another folder"
+        f"sink {target}: the run would publish to day=2, which its vertex 'day=2' has read: it would delete its input, "
+        "or read its own output when it is repeated; nothing was published. Read partitions that the run does not "
+        "write, or publish to another folder"
     )
     assert not caught.value.restartable

@@ -58,7 +58,7 @@ def test_one_of_the_same_size_that_was_written_again_is_named(tmp_path: Path) ->
     (file,) = files = listed(tmp_path, "a")
     os.utime(tmp_path / "a", (1, 1))
     assert changed(tmp_path, "a", files) == (
-        f"{file.path} was written again, in the same size (its version is 1.0, was {file.version})"
+        f"{file.path} was rewritten with the same size (its version is 1.0, was {file.version})"
     )
     assert changed(tmp_path, "a", [SourceFile(file.path, 4)]) is None  # listed before versions were kept
 

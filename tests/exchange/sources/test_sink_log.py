@@ -82,8 +82,9 @@ def test_a_file_that_is_gone_is_an_error_unless_it_may_be(root: ExchangePath) ->
     with pytest.raises(SourceNotFoundError) as caught:
         listed(root)
     assert str(caught.value) == (
-        f"source {locate(root)}: 1 file of 2 that a stream wrote there is gone (such as a.parquet), by its log "
-        f"_spark_metadata; put them back, or read what is left by a glob, such as Files('{locate(root)}/*.parquet')"
+        f"source {locate(root)}: 1 file of 2 that a stream wrote there is gone (such as a.parquet), according to its "
+        f"log _spark_metadata; put them back, or read what is left with a glob, such as "
+        f"Files('{locate(root)}/*.parquet')"
     )
     assert listed(root, may_have_lost=True) == ["b.parquet"]
     # What an incremental source has read may be cleaned away.
@@ -113,6 +114,7 @@ def test_a_log_that_cannot_be_read_for_certain_is_refused(
     with pytest.raises(DamagedFileError) as caught:
         listed(root)
     assert problem in str(caught.value)
-    assert "it is not known which files count; restore the log, or read all files that are there by a glob" in str(
-        caught.value
+    assert (
+        "Only Spark's log of a stream's sink tells which files count; restore it, or read all files with a glob"
+        in str(caught.value)
     )

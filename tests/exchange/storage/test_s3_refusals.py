@@ -87,7 +87,7 @@ def test_a_store_that_says_412_without_a_detail_is_understood(s3: S3Server, s3_r
 
 def test_a_store_without_conditional_writes_is_named(s3: S3Server, s3_root: UPath) -> None:
     s3.answer(501, "NotImplemented", ["PUT"], times=None)
-    with pytest.raises(ExchangeUnreachableError, match=r"claim: cannot be created .* takes conditional writes"):
+    with pytest.raises(ExchangeUnreachableError, match=r"claim: cannot be created .* supports conditional writes"):
         create_exclusively(s3_root / "claim", b"mine")
 
 

@@ -96,7 +96,7 @@ def test_another_process_of_the_same_task_takes_over_at_once(job: JobFolder) -> 
     before = lease(job, clock, "one", "triggerer b").take()
     assert before is not None
     assert before.token == "triggerer a"
-    with pytest.raises(LeaseLostError, match="another process of one supervises its query now; this one lets go of it"):
+    with pytest.raises(LeaseLostError, match="another process of one supervises its query now; this one stops"):
         paused.renew()
 
 

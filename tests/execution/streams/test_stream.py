@@ -30,6 +30,6 @@ def test_what_a_secrets_backend_says_of_its_failure_is_not_quoted(monkeypatch: p
     with pytest.raises(TokenUnavailableError) as caught:
         _options_of("kafka")
     assert str(caught.value) == (
-        "connection 'kafka' of the stream's topics: reading it raised PermissionError; expected Airflow to have it; "
-        "look at the connection and its secrets backend"
+        "connection 'kafka' of the stream's topics: it cannot be read (PermissionError); check the connection "
+        "and its secrets backend"
     )

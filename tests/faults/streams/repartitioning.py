@@ -48,7 +48,7 @@ _TOLD = {
     "repartitioned": r"its state has \d+ partitions? instead of",
     "left midway and undone": r"undone: it was left midway",
     "failed and undone": r"undone: (?!it was left midway)",
-    "a batch done first": r"which was begun, is done first",
+    "a batch done first": r"which has begun, is completed first",
 }
 
 

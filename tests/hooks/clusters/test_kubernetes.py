@@ -126,7 +126,9 @@ def test_the_pod_calls_spark_submit_once_more_and_listens_on_a_port_that_a_pod_m
 def test_a_submission_that_makes_no_pod_leaves_no_secret(
     kubernetes: Kubernetes, api: Api, start: ServerStart, submitted: Submitted
 ) -> None:
-    with pytest.raises(ConnectServerUnreachableError, match="spark-submit made no pod spark/airflow-abs-ab12, or it"):
+    with pytest.raises(
+        ConnectServerUnreachableError, match="spark-submit created no pod spark/airflow-abs-ab12, or it"
+    ):
         kubernetes.submit(start)
     assert api.secrets == {}
 
@@ -205,7 +207,7 @@ def test_executors_are_the_pods_of_this_server_and_say_why_they_wait(kubernetes:
 
 
 def test_without_a_namespace_nothing_is_submitted(cluster_at: Any, api: Api, start: ServerStart) -> None:
-    with pytest.raises(ValueError, match="names Kubernetes and no namespace; expected one in its extra"):
+    with pytest.raises(ValueError, match="names Kubernetes but no namespace; expected one in its extra"):
         cluster_at("k8s://https://k").submit(start)
     assert api.secrets == {}
 

@@ -39,13 +39,13 @@ def stream(**options: Any) -> AdaptiveSparkStream:
     [
         (
             {"source": IcebergTable("lake.db.clicks")},
-            "which has an end; expected Files(...), Kafka(...) or Rate(...). For a table, use an AdaptiveSparkOperator "
-            "in an AdaptiveSparkJob, which reads one snapshot of it a run; for files that come, also Files(..., "
-            "incremental=True) there",
+            "which is bounded; expected Files(...), Kafka(...) or Rate(...). For a table, use an AdaptiveSparkOperator "
+            "in an AdaptiveSparkJob, which reads one snapshot per run; for arriving files, Files(..., "
+            "incremental=True) works there, too",
         ),
         (
             {"source": Files("/landing", incremental=True)},
-            "stream 'clicks': its source is declared incremental, which a stream is by itself: its checkpoint says "
+            "stream 'clicks': its source has incremental=True, which a stream does not need: its checkpoint records "
             "what it has read; drop it",
         ),
         (
@@ -59,12 +59,13 @@ def stream(**options: Any) -> AdaptiveSparkStream:
         ),
         (
             {"source": Kafka("k:9092", ["b", "a"]), "sink": Kafka("k:9092", "a")},
-            "stream 'clicks': its sink 'a' is a topic that it reads, so it would read its own rows again and again; "
-            "give it another topic",
+            "stream 'clicks': its sink 'a' is a topic that it reads, so it would read its own rows forever; give it "
+            "another topic",
         ),
         (
             {"sink": Kafka("k:9092", "a", format="json", schema="id BIGINT")},
-            "stream 'clicks': its sink has the format json, which is of a source; let the transform make the value, "
+            "stream 'clicks': its sink has the format json, which only a source can have; let the transform build "
+            "the value, "
             "such as to_json(struct(*)) AS value",
         ),
         (
@@ -80,7 +81,7 @@ def stream(**options: Any) -> AdaptiveSparkStream:
         (
             {"sink": print},
             "stream 'clicks': its sink is the function print, to be called with each batch; expected Files(..., "
-            "mode='append'). Let the stream add files, and a job read what is new of them: "
+            "mode='append'). Let the stream append files, and a job read the new ones: "
             "AdaptiveSparkOperator(source=Files(..., incremental=True))",
         ),
         (
@@ -104,8 +105,8 @@ def stream(**options: Any) -> AdaptiveSparkStream:
         ),
         (
             {"rescale": Rescale()},
-            "stream 'clicks': it has rescale=, and wants as many slots as are sufficient, so there is nothing to "
-            "follow; give slots= a larger number, or None for all that there are",
+            "stream 'clicks': it has rescale=, but slots equals sufficient_slots, so it could never rescale; raise "
+            "slots, or set it to None for all slots",
         ),
         (
             {"rescale": Rescale(), "slots": 4, "spark_conf": {"spark.sql.shuffle.partitions": 3}},

@@ -19,7 +19,7 @@ _CHANGES = [
     (4130, "WaitingForResources", "CreatingExecutionGraph", "desired resources are there"),
     (4134, "CreatingExecutionGraph", "Executing", "slots are assigned"),
     (9000, "Executing", "Restarting", "desired resources are there"),
-    (9012, "Restarting", "CreatingExecutionGraph", "restart with the resources at hand"),
+    (9012, "Restarting", "CreatingExecutionGraph", "restart with the available resources"),
     (9015, "CreatingExecutionGraph", "Executing", "slots are assigned"),
 ]
 

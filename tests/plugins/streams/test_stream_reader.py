@@ -64,7 +64,7 @@ def test_the_index_of_a_mapped_stream_is_part_of_who_it_is(tmp_path: Path) -> No
 
 
 def test_what_cannot_be_read_is_said_with_its_reason(tmp_path: Path) -> None:
-    assert told_of(None)["problem"] == "its task has not begun, or Airflow no longer knows where its checkpoint is"
+    assert told_of(None)["problem"] == "its task has not started, or Airflow no longer knows where its checkpoint is"
     assert told_of(str(tmp_path))["problem"] == "it has not started yet"
     held(tmp_path)
     (tmp_path / "_airflow_abs" / "life.json").write_text("half")

@@ -58,8 +58,8 @@ def test_an_answer_without_a_token_is_refused_and_not_shown(answer: object) -> N
     with pytest.raises(TokenUnavailableError) as caught:
         read_token(answer, NOW)
     assert str(caught.value) == (
-        "token source gave no token for the Spark server: its answer is no token: one word, or JSON with "
-        "access_token, was expected; call it on this host as the user that runs Airflow, and correct the extra of the "
+        "token source gave no token for the Spark server: its answer is not a token; expected one word, or JSON with "
+        "access_token; call it on this host as the user that runs Airflow, and correct the extra of the "
         "connection"
     )
 
@@ -142,7 +142,7 @@ def test_a_source_that_gives_none_is_named_with_the_reason(source: TokenSource, 
 
 def test_a_program_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "ANSWER_SECONDS", 0.2)
-    with pytest.raises(TokenUnavailableError, match=r"no end within 0\.2 s"):
+    with pytest.raises(TokenUnavailableError, match=r"still running after 0\.2 s"):
         current_token(TokenCommand(("sleep", "60")))
 
 

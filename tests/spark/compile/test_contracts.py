@@ -45,8 +45,10 @@ def test_settings_end_with_the_vertex(session: Any) -> None:
 def test_a_setting_of_the_whole_server_is_refused(session: Any) -> None:
     with pytest.raises(JobGraphError) as refused, set_conf(session, "numbers", {"spark.executor.memory": "1g"}):
         pass
-    assert "vertex 'numbers': Spark does not take spark.executor.memory='1g' of its spark_conf" in str(refused.value)
-    assert "settings of the whole server belong to its start" in str(refused.value)
+    assert "vertex 'numbers': Spark does not accept spark.executor.memory='1g' from its spark_conf" in str(
+        refused.value
+    )
+    assert "set server-wide settings when the server starts" in str(refused.value)
 
 
 def test_a_contract_that_is_kept_says_nothing(session: Any) -> None:

@@ -35,7 +35,7 @@ def test_columns_that_can_name_folders_and_be_sorted_pass(session: Any) -> None:
             "partition_by of its sink names 'Day', which its output does not have; its columns",
         ),
         ({"sort_by": ["nothing"]}, "sort_by of its sink names 'nothing', which its output does not have"),
-        ({"partition_by": ["tags"]}, "names 'tags', which is map<string,int>; expected texts, numbers, truth values"),
+        ({"partition_by": ["tags"]}, "names 'tags', which is map<string,int>; expected strings, numbers, booleans"),
         ({"sort_by": ["tags"]}, "sort_by of its sink names 'tags', which is map<string,int>"),
     ],
 )

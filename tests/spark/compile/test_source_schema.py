@@ -142,7 +142,7 @@ def test_a_file_whose_header_is_in_another_order_fails_and_is_not_mixed_up(
         f"file://{lake}/b.csv has a header that does not fit the columns of its source: CSV header does not conform to "
         "the schema. Header: x, id Schema: id, x Expected: id but found: x CSV file: "
     )
-    assert "correct the file or schema=, or say options={'enforceSchema': 'true'} to take columns by position" in str(
+    assert "correct the file or schema=, or say options={'enforceSchema': 'true'} to match columns by position" in str(
         error
     )
 
@@ -153,8 +153,8 @@ def test_a_text_of_a_length_is_refused_with_what_to_write(session: Any, tmp_path
     with pytest.raises(JobGraphError) as refused:
         columns(session, Files(str(tmp_path), schema=f"id INT, code {kind}"))
     assert str(refused.value) == (
-        f"vertex 'orders': the schema of its source (id INT, code {kind}) has a char or a varchar, and files hold "
-        "texts of any length; write STRING instead"
+        f"vertex 'orders': the schema of its source (id INT, code {kind}) has a char or a varchar, but files hold "
+        "strings of any length; write STRING instead"
     )
 
 

@@ -217,7 +217,7 @@ def test_an_unknown_column_is_sparks_own_error_with_the_vertex_as_a_note(session
 
     with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN") as caught:
         compile_source(session, lambda orders: orders.select("no_such_column"))
-    assert caught.value.__notes__ == ["raised while Spark analysed the output of vertex 'orders'"]
+    assert caught.value.__notes__ == ["raised while Spark analyzed the output of vertex 'orders'"]
 
 
 def test_queries_see_their_inputs_as_arguments(session: Any) -> None:
@@ -273,8 +273,8 @@ def test_a_key_of_a_type_that_nobody_tried_is_refused(session: Any) -> None:
     with pytest.raises(JobGraphError) as caught:
         compute_common_types(session, "c", {"a": [("k", key)]})
     assert str(caught.value) == (
-        "vertex 'c': hash key 1 of input 'a' holds k.code of type char(5), and it was not tried whether equal values "
-        "of this type always meet; hash by a copy of another type, such as CAST(k.code AS STRING)"
+        "vertex 'c': hash key 1 of input 'a' holds k.code of type char(5), and it is untested whether equal values "
+        "of this type always reach the same subtask; hash by a copy of another type, such as CAST(k.code AS STRING)"
     )
 
 
@@ -294,8 +294,8 @@ def test_a_source_without_files_asks_for_a_path_or_a_schema(session: Any, tmp_pa
     with pytest.raises(JobGraphError) as caught:
         compile_graph(session, graph, [program])
     assert str(caught.value) == (
-        f"vertex 'a': its source '{tmp_path}/none' (parquet) matches no files to read a schema from; check the path of "
-        "the day, or declare Files(..., schema='...') if the folder may be empty"
+        f"vertex 'a': its source '{tmp_path}/none' (parquet) matches no files to read a schema from; check the path "
+        "and its date, or declare Files(..., schema='...') if the folder may be empty"
     )
 
 

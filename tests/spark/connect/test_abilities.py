@@ -92,7 +92,7 @@ def test_another_patch_of_a_tried_release_line_is_accepted_with_one_warning(
         Abilities.of_release(release).check("4.2.0")
     assert warnings_of(caplog) == [
         f"Spark Connect server runs Spark {release}, which was not tested with this release of airflow_abs; "
-        "`airflow-abs server check` does"
+        "`airflow-abs server check` tests it"
     ]
 
 

@@ -178,7 +178,7 @@ def test_a_header_that_does_not_fit_leads_with_both() -> None:
     assert lead_with_users_words(READ_FAILED, causes) == (
         "file:///x/part-0.parquet has a header that does not fit the columns of its source: CSV header does not "
         "conform to the schema. Header: x, id Schema: id, x; correct the file or schema=, or say "
-        "options={'enforceSchema': 'true'} to take columns by position, whatever headers say\n"
+        "options={'enforceSchema': 'true'} to match columns by position and ignore headers\n"
         f"{READ_FAILED}"
     )
 

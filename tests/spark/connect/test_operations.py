@@ -193,8 +193,8 @@ def test_what_takes_too_long_is_interrupted_and_says_so(connect_server: ConnectE
         return str(caught.value).replace(operation.operation_id, "ID")
 
     assert with_connection(connect_server, body) == (
-        "Spark operation ID ran longer than the 1 s it was given and was interrupted; "
-        "raise the limit, or lower the target bytes per subtask"
+        "Spark operation ID ran longer than the 1 s it was allowed and was interrupted; raise the limit, or lower "
+        "the target bytes per subtask"
     )
 
 

@@ -204,7 +204,7 @@ def test_an_edge_is_named_by_what_the_transform_needs(session: Any, case: str) -
 def test_each_edge_says_why(session: Any) -> None:
     found = infer(session, JOINED, sizes={"customers": 1000})
     assert {str(edge): why for edge, why in found.reasons.items()} == {
-        "orders -> step.orders [rescale, inferred]": "any rows will do for each subtask",
+        "orders -> step.orders [rescale, inferred]": "each subtask may read any rows",
         "customers -> step.customers [broadcast, inferred]": (
             "its sources hold 1000 B, spark.sql.autoBroadcastJoinThreshold is 10.0 MiB"
         ),

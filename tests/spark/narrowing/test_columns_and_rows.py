@@ -287,7 +287,7 @@ def test_a_day_on_which_other_columns_were_written_says_nothing_of_today(
         is_known, size = predicted("of other columns")
     assert not is_known
     assert size < 10**6
-    assert "joined write other columns than on the last day" in caplog.text
+    assert "joined write other columns than in the last run" in caplog.text
 
 
 @pytest.mark.sample

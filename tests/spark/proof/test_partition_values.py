@@ -68,5 +68,5 @@ def test_the_number_of_a_partition_says_nothing_about_rows(refusal: Callable[...
         "vertex 'step' cannot run in parts: spark_partition_id() depends on how a subtask's rows lie in Spark's "
         "partitions and files, not on the rows. To fix it, use a column of the data instead; or set "
         "VertexOptions(parallelism=1); or "
-        "say VertexOptions(per_subtask=True) if a result for each subtask's part is what you want"
+        "set VertexOptions(per_subtask=True) if you want a result for each subtask's part"
     )

@@ -257,7 +257,7 @@ def test_what_spark_itself_cannot_plan_is_told_in_our_words(session: Any) -> Non
 
     message = (
         r"^vertex 'step': Spark itself cannot plan its transform, so it would fail in every subtask: .*cartesian "
-        r"product.*[^.]\. Write the step in another way, or cut it into two vertices; if Spark does run it elsewhere, "
+        r"product.*[^.]\. Write the step differently, or split it into two vertices; if Spark runs it elsewhere, "
         r"set VertexOptions\(parallelism=1\), which needs no plan in advance$"
     )
     with pytest.raises(JobGraphError, match=message):

@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
         lambda orders: orders.coalesce(1).mapInPandas(same, orders.schema),
         "mapInPandas() after coalesce(1) at test_refused.py:",
         "needs all rows in one subtask (here orders is hashed by customer). To fix it, make it a vertex of its own "
-        "with VertexOptions(parallelism=1), or drop coalesce(1) if the function treats its rows one by one; or say "
+        "with VertexOptions(parallelism=1), or drop coalesce(1) if the function treats its rows one by one; or set "
         "VertexOptions(per_subtask=True)",
     ),
     "mapInPandas of one shuffled partition": (
@@ -163,7 +163,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str, str]] = {
     "mapInPandas whose tasks talk": (
         lambda orders: orders.mapInPandas(same, orders.schema, barrier=True),
         "mapInPandas() with barrier=True at test_refused.py:",
-        "needs all rows in one subtask: its tasks talk with each other (here orders is hashed by customer). To fix it, "
+        "needs all rows in one subtask: its tasks communicate (here orders is hashed by customer). To fix it, "
         "drop barrier=True, or make it a vertex of its own with VertexOptions(parallelism=1)",
     ),
     "TRANSFORM of one partition": (

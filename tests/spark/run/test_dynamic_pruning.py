@@ -168,7 +168,7 @@ def test_a_small_day_keeps_the_values_on_their_own(
         (
             "sold_date",
             "SELECT string(d) AS d FROM {source}",
-            r"prune= compares 'sold_date' of its source \(date\) with dates.d \(string\); expected whole numbers, or",
+            r"prune= compares 'sold_date' of its source \(date\) with dates.d \(string\); expected integers, or",
         ),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_line_tells_how_far_each_vertex_is_or_why_not(caplog: pytest.LogCaptur
     listener(STEP, replace(progress(3, 8), unattributed="its plan has subqueries"))
     assert [record.getMessage().partition(" s ")[2] for record in caplog.records] == [
         "(customers 100 %, orders 25 %)",
-        "(not told by vertex: its plan has subqueries)",
+        "(of no known vertex: its plan has subqueries)",
     ]
 
 
@@ -90,7 +90,7 @@ def test_an_error_of_the_explanation_is_no_error_of_the_work(
                 await asyncio.sleep(0.01)
 
     asyncio.run(work())
-    assert caplog.messages == ["how far each vertex is cannot be told: AssertionError: nothing is explained here"]
+    assert caplog.messages == ["the progress of each vertex is not known: AssertionError: nothing is explained here"]
 
 
 STALL_SECONDS = 0.3
@@ -107,7 +107,7 @@ async def warned_twice(listener: ProgressLog, seen: list[Progress], caplog: pyte
 @pytest.mark.parametrize(
     ("seen", "told"),
     [
-        ([], "Spark has not said anything yet; it waits for the Spark server"),
+        ([], "no answer from Spark yet; it waits for the Spark server"),
         ([progress(3, 8), progress(4, 8)], "4 of 8 Spark tasks, stage 1 of 2, 1 Spark task running; look at them"),
         ([progress(3, 8, running=0)], "waiting for a free core; other operations have all cores"),
     ],

@@ -112,7 +112,7 @@ def test_a_source_has_the_metadata_of_its_files(
 CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "emptied": (lambda file: file.write_bytes(b""), r"has 0 bytes, had \d+"),
     "replaced": (lambda file: duckdb.sql(f"COPY (SELECT 1 AS number FROM range(7)) TO '{file}'"), r"has \d+ bytes"),
-    "written again": (lambda file: os.utime(file, (1, 1)), "was written again, in the same size"),
+    "written again": (lambda file: os.utime(file, (1, 1)), "was rewritten with the same size"),
     "other columns": (lambda file: duckdb.sql(f"COPY (SELECT 'x' AS number) TO '{file}'"), r"has \d+ bytes"),
     "deleted": (lambda file: file.unlink(), "is gone"),
 }

@@ -48,7 +48,7 @@ def test_a_token_can_be_derived_again_and_differs_from_start_to_start() -> None:
     [
         (None, "it was not started"),
         (RunServer("k", "", 1.0), "it was not started"),
-        (RunServer("k", "driver-1", 1.0), "it is only being started"),
+        (RunServer("k", "driver-1", 1.0), "it is still starting"),
     ],
 )
 def test_a_run_without_its_server_says_what_to_clear(server: RunServer | None, found: str) -> None:

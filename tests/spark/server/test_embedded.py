@@ -180,8 +180,8 @@ def test_a_start_that_fails_quotes_the_log(folder: Path) -> None:
         ensure_embedded_server(folder, settings=settings)
     message = str(caught.value)
     assert message.startswith(
-        f"embedded Spark in {folder} did not start: its JVM ended; expected a Spark Connect server; correct what its "
-        f"log says\n--- end of {folder}/server."
+        f"embedded Spark in {folder} did not start: its JVM ended; expected a Spark Connect server; fix what its log "
+        f"reports\n--- end of {folder}/server."
     )
     assert message.endswith("SparkException: Driver cores must be a positive number")
     assert not embedded_status(folder).running

@@ -86,7 +86,7 @@ def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        EmbeddedSparkError, match=r"cannot make its state folder .*Not a directory; name another folder"
+        EmbeddedSparkError, match=r"cannot create its state folder .*Not a directory; name another folder"
     ):
         open_state_folder(tmp_path / "file" / "state")
 

@@ -126,7 +126,7 @@ def test_rows_for_a_topic_have_a_key_and_a_value(
     [
         (
             without_the_stream,
-            "stream 'clicks': its transform returns a DataFrame that has an end; expected one derived from its source",
+            "stream 'clicks': its transform returns a bounded DataFrame; expected one derived from its source",
         ),
         (of_nothing, "stream 'clicks': its transform returned NoneType; expected one DataFrame"),
         (executing, "stream 'clicks': its transform runs an action (count, collect, show, toPandas, ...)"),

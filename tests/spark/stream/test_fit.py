@@ -219,7 +219,8 @@ def test_another_sink_one_that_would_be_written_otherwise_and_another_source_are
     assert told == (
         f"stream 'orders': as it is declared now it cannot resume from its checkpoint {place.root}/checkpoint: its "
         "sink "
-        f"{tmp_path}/new has no batch 0 in its log, which the checkpoint has done: rows that were written before would "
+        f"{tmp_path}/new has no batch 0 in its log, which the checkpoint completed: rows that were written before "
+        "would "
         "be missing there, and Spark cannot read a log that begins in the middle. Give it its former sink; or another "
         "checkpoint, too"
     )

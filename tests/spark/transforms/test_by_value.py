@@ -202,8 +202,8 @@ def test_what_cannot_travel_is_refused_in_plan(
     assert said.startswith("vertex 'step': a Python function of its transform cannot be sent to Spark (")
     assert "cannot pickle '_thread.lock' object" in said
     assert said.endswith(
-        "A function of the DAG's folder travels with all that it refers to: make locks, connections and the like "
-        "inside of it, or give its module to the job as JobOptions(py_files=[...]) and import it inside"
+        "A function of the DAG's folder travels with all that it refers to: create locks, connections and the like "
+        "inside it, or give its module to the job as JobOptions(py_files=[...]) and import it inside"
     )
 
 

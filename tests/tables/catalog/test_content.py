@@ -94,7 +94,7 @@ def test_a_listing_is_named_by_all_that_a_file_can_change_in() -> None:
         ),
         (
             RecordedCatalog(BY_DAY, columns=[("id", "long"), ("day", "interval day")]),
-            "is partitioned by 'day', which is interval day; expected a text, a number",
+            "is partitioned by 'day', which is interval day; expected a string, a number",
         ),
     ],
 )

@@ -58,4 +58,4 @@ class TestTableSource(CatalogTables, TableSourceContract):
 
 @pytest.mark.spark
 class TestTableSink(CatalogTables, TableSinkContract):
-    has_partitions = False  # theirs have an empty text, which is NULL as a partition of Spark's
+    has_partitions = False  # theirs have an empty string, which is NULL as a partition of Spark's

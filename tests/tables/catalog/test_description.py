@@ -68,7 +68,7 @@ def test_another_refusal_of_spark_is_told_in_its_words() -> None:
 
 
 def test_a_description_that_is_not_understood_is_refused() -> None:
-    with pytest.raises(TableError, match=r"what the catalog says of it is not understood: .*; the server's Spark"):
+    with pytest.raises(TableError, match=r"the catalog's description of it cannot be read: .*; the server's Spark"):
         described(location=["not", "a", "text"])
 
 

@@ -60,7 +60,7 @@ REFUSED = {
     "name INT": MISMATCH.format("name"),
     "id STRING": MISMATCH.format("id"),
     "amount FLOAT, price DECIMAL(4, 1)": MISMATCH.format("price"),
-    "who ARRAY<STRING>": r"/1\.parquet .* or its columns are of other types than the table's: rewrite it",
+    "who ARRAY<STRING>": r"/1\.parquet .* or its column types differ from the table's: rewrite it",
 }
 
 
@@ -114,7 +114,7 @@ def test_a_file_that_is_not_parquet_fails_and_is_named(
     (tmp_path / "files" / "2.orc").write_bytes(b"ORC" + bytes(100))
     with (
         planned_tables(connect_server, tmp_path / "exchange", {"t": {"source": source}}) as tables,
-        pytest.raises(SparkOperationError, match=r"2\.orc is gone, .* it is no Parquet file") as caught,
+        pytest.raises(SparkOperationError, match=r"2\.orc is gone, .* it is not a Parquet file") as caught,
     ):
         tables.run(1)
     assert not caught.value.restartable

@@ -396,7 +396,7 @@ def test_a_mark_that_the_catalog_forgets_is_set_again_and_at_last_given_up(
 ) -> None:
     table = MemoryMetastore(tmp_path / "t")
     monkeypatch.setattr(MemoryMetastore, "run", lambda self, statement: None)
-    with pytest.raises(TargetBusyError, match="others alter it all the time, and the catalog lost 20 times"):
+    with pytest.raises(TargetBusyError, match="others keep altering it, and the catalog lost 20 times"):
         publish(table, target_of(table), [stage(tmp_path, 2)], "monday")
 
 
@@ -423,7 +423,7 @@ def test_a_table_that_has_other_columns_by_now_is_refused(tmp_path: Path) -> Non
 
 def test_an_empty_text_as_a_partition_is_refused_before_anything_is_done(tmp_path: Path) -> None:
     table = MemoryMetastore(tmp_path / "t", ["day"])
-    with pytest.raises(TableError, match="'day' is the empty text, which Spark takes for NULL; nothing"):
+    with pytest.raises(TableError, match="'day' is the empty string, which Spark takes for NULL; nothing"):
         publish(table, target_of(table), [stage(tmp_path, 2, to="")], "monday")
     assert table.properties == {}
 

@@ -193,7 +193,7 @@ def test_texts_with_quotes_backslashes_and_line_ends_are_written_as_bytes() -> N
         ("ratio = 0.1", "column 'ratio' is of type float, which cannot hold 0.1 exactly"),
         ("id = '5'", "column 'id' is of type long, expected a number instead of '5'"),
         ("flag = 'true'", "column 'flag' is of type boolean, expected true or false instead of 'true'"),
-        ('"my col" = 5', "column 'my col' is of type string, expected a text in single quotes instead of 5"),
+        ('"my col" = 5', "column 'my col' is of type string, expected a string in single quotes instead of 5"),
         ("who.name IS NULL", "'name' is NULL where its struct is, and nowhere else; ask for the struct"),
         ("tags.element = 'x'", "'element' is in a list or a map, which has many values in a row"),
         ("id LIKE 'a%'", "expected a number instead of 'a'"),
@@ -205,4 +205,4 @@ def test_a_condition_that_would_not_mean_the_same_to_both_is_refused(where: str,
     with pytest.raises(TableError, match=re.escape(reason)) as refused:
         read_condition("lake.db.t", SCHEMA, where)
     assert str(refused.value).startswith(f"table lake.db.t: where={where!r} cannot be used to choose files: ")
-    assert "Filter in the transform what this cannot say" in str(refused.value)
+    assert "Put other conditions into a filter of the transform" in str(refused.value)

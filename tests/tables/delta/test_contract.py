@@ -54,4 +54,4 @@ class TestDeltaSource(DeltaTables, TableSourceContract):
 @pytest.mark.sample
 @pytest.mark.spark
 class TestDeltaSink(DeltaTables, TableSinkContract):
-    has_partitions = False  # theirs have an empty text, which is refused: Delta cannot tell it from NULL
+    has_partitions = False  # theirs have an empty string, which is refused: Delta cannot tell it from NULL

@@ -233,7 +233,7 @@ def test_a_small_decimal_is_the_same_partition_with_and_without_ansi_mode(
 
 def test_an_empty_text_as_a_partition_is_refused_as_readers_take_it_for_null(table: Path, tmp_path: Path) -> None:
     create(table, partition_by=["region"])
-    with pytest.raises(TableError, match="partition column 'region' is the empty text, which every reader of Delta"):
+    with pytest.raises(TableError, match="partition column 'region' is the empty string, which every reader of Delta"):
         publish(target_of(table), [stage(tmp_path, [row(1, "")], "__partition_0=v")], "monday")
     assert rows_of(table) == []
 

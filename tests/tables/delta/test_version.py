@@ -169,7 +169,7 @@ def test_columns_that_engines_compute_or_check_are_refused(tmp_path: Path, key: 
 def test_features_that_nobody_here_knows_are_refused_for_writers(tmp_path: Path) -> None:
     create(tmp_path / "t", [row(1)])
     append_log(tmp_path / "t", protocol(writerFeatures=["rowTracking", "domainMetadata"]))
-    with pytest.raises(TableError, match="its writers must know rowTracking, which airflow_abs does not"):
+    with pytest.raises(TableError, match="it requires the writer features rowTracking, which airflow_abs does not"):
         DeltaTable(str(tmp_path / "t")).target(TableAccess(lambda conn_id: {}, Path))
     assert pin(tmp_path / "t").pinned.files == 1
 
