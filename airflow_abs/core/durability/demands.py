@@ -11,10 +11,6 @@ from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, Region
 from airflow_abs.core.graph.partitioning import Partitioning
 from airflow_abs.core.wording import format_bytes
 
-_LONGER = 2.0
-_LONGER_SECONDS = 10.0
-"""An operation that took this many times and this many seconds longer than planned is taken apart on the next day."""
-
 
 @dataclass(frozen=True, slots=True)
 class DeclaredDemands:
@@ -92,7 +88,6 @@ class DaysDemands:
 def find_demands(graph: JobGraph, declared: DeclaredDemands, day: DaysDemands) -> dict[str, str]:
     """Reasons by name of the region; what was declared comes first."""
     found = find_declared(graph, declared)
-    overrun = _find_overrun(day.history)
     for region in graph.regions:
         if day.min_parallelism > 1:
             found.setdefault(region.name, f"min_parallelism {day.min_parallelism} asks for more than one subtask")
@@ -104,28 +99,7 @@ def find_demands(graph: JobGraph, declared: DeclaredDemands, day: DaysDemands) -
                     f"{edge.consumer} is declared with join=, and a hot key in {format_bytes(size)} may have to be "
                     "split",
                 )
-            both = {region.name, graph.region_of(edge.consumer).name}
-            for regions, why in overrun.items():
-                if both <= regions:
-                    found.setdefault(region.name, why)
     return found
-
-
-def _find_overrun(history: JobHistory) -> dict[frozenset[str], str]:
-    """Operations of the last run that took far longer than they were planned for, and the words for it."""
-    if not history.runs:
-        return {}
-    return {
-        frozenset(each.regions): (
-            f"in the last run one operation of {' and '.join(each.regions)} took {each.seconds:,.0f} s, planned were "
-            f"{each.predicted_seconds:,.0f} s"
-        )
-        for each in history.runs[-1].regions
-        if len(each.regions) > 1
-        and each.is_whole
-        and each.predicted_seconds is not None
-        and each.seconds > _LONGER * each.predicted_seconds + _LONGER_SECONDS
-    }
 
 
 def _outputs(graph: JobGraph, region: Region) -> list[JobEdge]:

@@ -12,6 +12,11 @@ from airflow_abs.core.graph.job_graph import JobGraph, Region
 
 _MIB = 2**20
 _RECENT = 15
+_LONGER = 2.0
+_LONGER_SECONDS = 10.0
+"""What took this many times and this many seconds longer than predicted is predicted anew."""
+_LEAST_SHARE = 0.001
+"""Of an operation's seconds; no region takes none."""
 _MOST_SECONDS = 1e11
 ROWS_OVER_FILES = 4
 """Rows in memory and in Spark's shuffle files are about this many times larger than Parquet (docs/evidence)."""
@@ -61,6 +66,13 @@ class RegionHistory:
     def name(self) -> str:
         return self.regions[-1]
 
+    @property
+    def took_far_longer(self) -> bool:
+        """Whether the prediction of that day proved wrong. Failed tries take time of their own."""
+        if not self.is_whole or self.machine_failures or self.data_failures or self.predicted_seconds is None:
+            return False
+        return self.seconds > _LONGER * self.predicted_seconds + _LONGER_SECONDS
+
 
 @dataclass(frozen=True, slots=True)
 class PassedHistory:
@@ -100,7 +112,7 @@ class RunHistory:
     `regions` are those that were decided, whole or not. `source_bytes` is what its sources held, by vertex. `date` is
     its logical date in ISO form, "" if unknown. `partial_shares` has partial aggregates per input row, by the
     vertex that wrote them, or as sampled where it wrote rows. `passed` is what Spark counted on edges inside an
-    operation, by the vertex that made it.
+    operation, by the vertex that made it; `spent` are the seconds that its stages worked for each vertex.
     """
 
     began: float
@@ -110,6 +122,7 @@ class RunHistory:
     source_bytes: Mapping[str, int] = field(default_factory=dict)
     partial_shares: Mapping[str, float] = field(default_factory=dict)
     passed: Mapping[str, PassedHistory] = field(default_factory=dict)
+    spent: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_number("began", self.began, at_least=0, below=_MOST_SECONDS)
@@ -117,6 +130,8 @@ class RunHistory:
             check_int(f"source_bytes of {name!r}", size, at_least=0, at_most=MOST)
         for name, share in self.partial_shares.items():
             check_number(f"partial_shares of {name!r}", share, at_least=0, below=MOST)
+        for name, seconds in self.spent.items():
+            check_number(f"spent of {name!r}", seconds, at_least=0, below=_MOST_SECONDS)
 
 
 _RUNS_OF_SHARES = 30
@@ -136,9 +151,23 @@ class JobHistory:
 
     def runs_of(self, regions: tuple[str, ...]) -> list[RegionHistory]:
         """Those in which these regions ran as one, came to their end, and wrote what they write today."""
-        found = [each for run in self.runs for each in run.regions if each.regions == regions]
-        alike = [each for each in found if each.columns in ("", self.columns.get(regions, each.columns))]
-        return [each for each in alike if each.is_whole and each.bytes_in and each.seconds]
+        return [each for _, each in self.days_of(regions)]
+
+    def days_of(self, regions: tuple[str, ...]) -> list[tuple[RunHistory, RegionHistory]]:
+        """The same, with the run of each."""
+        found = [(run, each) for run in self.runs for each in run.regions if each.regions == regions]
+        alike = [(run, each) for run, each in found if each.columns in ("", self.columns.get(regions, each.columns))]
+        return [(run, each) for run, each in alike if each.is_whole and each.bytes_in and each.seconds]
+
+    def since_wrong(self, regions: tuple[str, ...]) -> JobHistory:
+        """The same from the last run on in which these regions, or an operation that took them in, took far longer than
+        predicted; all of it if there is none."""
+        wrong = [
+            number
+            for number, run in enumerate(self.runs)
+            if any(each.took_far_longer and set(regions) <= set(each.regions) for each in run.regions)
+        ]
+        return replace(self, runs=self.runs[wrong[-1] :]) if wrong else self
 
     def as_last_written(self) -> JobHistory:
         """The same, for a day on which each region writes what it wrote last."""
@@ -207,13 +236,15 @@ class Prediction:
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """What earlier runs say of a region: seconds over those of the defaults, bytes out over bytes in, rows over bytes
-    out. `counted` takes the place of what it would write: rows and bytes of today."""
+    out. `counted` takes the place of what it would write: rows and bytes of today. `is_outdated`: its seconds proved
+    wrong since."""
 
     seconds_over_default: float
     output_ratio: float
     rows_per_byte: float | None = None
     is_untried: bool = False
     counted: tuple[float, float] | None = None
+    is_outdated: bool = False
 
 
 def predict_job(
@@ -230,8 +261,9 @@ def predict_job(
     the defaults give for the bytes that it read on that day, times what they give for today's bytes; and so with the
     bytes that it wrote over those that it read, and its rows over the bytes that it wrote. A median, because one
     strange day must not count; over the defaults, because a small day has its fixed seconds. Regions that only ran as
-    one operation share the seconds of that, as the defaults would have them do, and the last of them writes what it
-    wrote; the others would write the rows that Spark counted in it, for each byte that the operation read.
+    one operation share the seconds of that as its stages did, or else as the defaults would have them do, and the last
+    of them writes what it wrote; the others would write the rows that Spark counted in it, for each byte that the
+    operation read. Where a prediction proved far too low, only the seconds of that run and of those since count.
 
     Args:
         graph: as declared: no edge is kept inside Spark yet.
@@ -246,7 +278,7 @@ def predict_job(
     """
     day = _Day(graph, source_bytes, history, defaults, slots, row_bytes)
     alone = day.seen_alone()
-    return day.predict(day.seen_together(alone, day.predict(alone)) | alone)
+    return day.predict(alone | day.seen_together(alone, day.predict(alone)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,29 +322,49 @@ class _Day:
 
     def seen_alone(self) -> dict[str, _Seen]:
         names = [region.name for region in self.graph.regions]
-        return {name: self._medians(runs) for name in names if (runs := self._runs_of((name,)))}
+        return {name: self._medians((name,)) for name in names if self.history.runs_of((name,))}
 
     def seen_together(self, alone: Mapping[str, _Seen], first: Mapping[str, Prediction]) -> dict[str, _Seen]:
-        """What regions that never ran alone have of the operation that they ran in last; `first` is how they are
-        predicted without that."""
+        """What regions have of the operation that they ran in last, if they never ran alone, or if what they took then
+        is outdated; `first` is how they are predicted without that."""
         found: dict[str, _Seen] = {}
         for group in self._groups():
-            apart = [name for name in group if name not in alone]
-            runs = self._runs_of(group)
-            if not apart or not runs or found.keys() & set(group) or not first.keys() >= set(group):
+            apart = [name for name in group if name not in alone or alone[name].is_outdated]
+            is_known = self.history.runs_of(group) and first.keys() >= set(group)
+            if not apart or not is_known or found.keys() & set(group):
                 continue
-            medians, read = self._medians(runs), self._read_by(set(group), first)
+            medians, read = self._medians(group), self._read_by(set(group), first)
             took = medians.seconds_over_default * self._default_seconds(read)
-            others = sum(first[name].seconds for name in group if name in alone)
-            share = max(took - others, took / len(group)) / sum(first[name].seconds for name in apart)
+            others = sum(first[name].seconds for name in group if name not in apart)
+            left = max(took - others, took / len(group))
+            shares = self._share_seconds(group, apart, first)
             for name in apart:
-                counted = self._count_today(group, name, read)
-                ratio = self.defaults.output_ratio * first[name].results
-                found[name] = _Seen(share, ratio, is_untried=counted is None, counted=counted)
-            if (last := group[-1]) in apart and first[last].input_bytes:
-                written = medians.output_ratio * read / first[last].input_bytes
-                found[last] = _Seen(share, written, medians.rows_per_byte)
+                times = left * shares[name] / self._default_seconds(first[name].input_bytes)
+                if name in alone:
+                    found[name] = replace(alone[name], seconds_over_default=times)
+                elif name == group[-1] and first[name].input_bytes:
+                    written = medians.output_ratio * read / first[name].input_bytes
+                    found[name] = _Seen(times, written, medians.rows_per_byte)
+                else:
+                    counted = self._count_today(group, name, read)
+                    ratio = self.defaults.output_ratio * first[name].results
+                    found[name] = _Seen(times, ratio, is_untried=counted is None, counted=counted)
         return found
+
+    def _share_seconds(
+        self, group: tuple[str, ...], names: Sequence[str], first: Mapping[str, Prediction]
+    ) -> dict[str, float]:
+        """How regions share the seconds that they took inside an operation; the shares add up to 1."""
+        vertices = {region.name: region.vertices for region in self.graph.regions}
+        days = [
+            {name: sum(run.spent.get(vertex, 0.0) for vertex in vertices[name]) for name in names}
+            for run, _ in self.history.since_wrong(group).days_of(group)[-_RECENT:]
+        ]
+        told = [day for day in days if sum(day.values())] or [{name: first[name].seconds for name in names}]
+        weights = {
+            name: max(_LEAST_SHARE, median(day[name] / (sum(day.values()) or 1.0) for day in told)) for name in names
+        }
+        return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
     def _count_today(self, group: tuple[str, ...], name: str, read: int) -> tuple[float, float] | None:
         """Rows and bytes of one result of a region that only ran inside this operation, which reads so much today;
@@ -320,12 +372,10 @@ class _Day:
         region = next(region for region in self.graph.regions if region.name == name)
         edges = [edge for vertex in region.vertices for edge in self.graph.outputs_of(vertex)]
         vertices = {edge.producer for edge in edges if self.graph.crosses_regions(edge)}
-        alike = self.history.runs_of(group)
         days = [
             ([run.passed[vertex] for vertex in sorted(vertices)], each.bytes_in)
-            for run in self.history.runs
-            for each in run.regions
-            if each in alike and vertices and vertices <= run.passed.keys()
+            for run, each in self.history.days_of(group)
+            if vertices and vertices <= run.passed.keys()
         ][-_RECENT:]
         if not days:
             return None
@@ -340,14 +390,14 @@ class _Day:
         runs = reversed(self.history.runs)
         return list(dict.fromkeys(each.regions for run in runs for each in run.regions if len(each.regions) > 1))
 
-    def _runs_of(self, regions: tuple[str, ...]) -> list[RegionHistory]:
-        return self.history.runs_of(regions)[-_RECENT:]
-
-    def _medians(self, runs: Sequence[RegionHistory]) -> _Seen:
+    def _medians(self, regions: tuple[str, ...]) -> _Seen:
+        runs = self.history.runs_of(regions)[-_RECENT:]
+        timed = self.history.since_wrong(regions).runs_of(regions)[-_RECENT:]
         return _Seen(
-            median(each.seconds / self._default_seconds(each.bytes_in) for each in runs),
+            median(each.seconds / self._default_seconds(each.bytes_in) for each in timed or runs),
             median(each.bytes_out / each.bytes_in for each in runs),
             median(each.rows / max(1, each.bytes_out) for each in runs),
+            is_outdated=not timed,
         )
 
     def _read_by(self, names: Collection[str], found: Mapping[str, Prediction]) -> int:

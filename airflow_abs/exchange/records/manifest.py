@@ -142,8 +142,8 @@ class Manifest:
     `waited` are the seconds from the end of the last subtask before it (or from its own decision, if it reads files)
     until it began; None if unknown, as after a recomputation. `inner` is what it wrote for itself, by vertex
     without a committed result. A first try keeps such rows inside Spark: `passed` are those that Spark counted, by
-    vertex, and `uncounted` says why there are none. `renewals` is how often other rows have taken the place of its
-    rows.
+    vertex, and `uncounted` says why there are none; `spent` are the seconds that its stages worked for each vertex.
+    `renewals` is how often other rows have taken the place of its rows.
     """
 
     region: str
@@ -159,6 +159,7 @@ class Manifest:
     renewals: Count = 0
     passed: Mapping[str, PassedRows] = field(default_factory=dict)
     uncounted: str = ""
+    spent: Mapping[str, Seconds] = field(default_factory=dict)
 
     @property
     def rows_of(self) -> int:
@@ -214,7 +215,7 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Compact: without what few manifests have."""
-        rare = {name for name in ("passed", "uncounted") if not getattr(self, name)}
+        rare = {name for name in ("passed", "uncounted", "spent") if not getattr(self, name)}
         return {name: value for name, value in asdict(self).items() if name not in rare}
 
     @staticmethod

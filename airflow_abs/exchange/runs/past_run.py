@@ -39,6 +39,7 @@ def past_run(run: RunView, date: str, now: float, is_mistake: Callable[[str], bo
             for edge in region.inside
             if (passed := region.passed_inside(edge)) is not None
         },
+        spent={vertex: seconds for region in decided for vertex, seconds in region.spent.items()},
     )
 
 

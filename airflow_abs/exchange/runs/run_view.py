@@ -212,6 +212,11 @@ class RegionView:
         found = [each.passed.get(edge.producer) for each in self._operation_of(edge)]
         return found[0] if len(found) == 1 else None
 
+    @property
+    def spent(self) -> Mapping[str, float]:
+        """Seconds that Spark worked for each of its vertices, if they ran as its one operation, which is over."""
+        return self.manifests[0].spent if self.committed == len(self.subtasks) == 1 else {}
+
     def _operation_of(self, edge: PlannedEdge) -> list[Manifest]:
         """What the subtasks left in which the edge is inside; none until all have committed."""
         if edge.producer not in self.planned.vertices or self.committed < len(self.subtasks):

@@ -113,6 +113,7 @@ class AttemptExecution:
             by_vertex = ProgressByVertex(*session, step, bound, wait)
             async with by_vertex.explained():
                 outcome = await execute_operation(self.connection, operation, on_progress=by_vertex)
+                self.work.spent = by_vertex.spent() if len(self.work.pieces) == 1 else {}
             await self._count_passed(by_vertex, operation)
             return outcome
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.exchange.records.manifest import PassedRows
@@ -40,6 +41,8 @@ class ProgressByVertex:
     step: PlannedStep
     bind: Callable[[], Relation]
     listener: Callable[[Progress], None]
+    _started: float = field(default_factory=time.monotonic)
+    _ended: dict[int, float] = field(default_factory=dict)
     _order: StageOrder | None = None
     _unattributed: str = ""
     _explained: str = ""
@@ -47,6 +50,9 @@ class ProgressByVertex:
     _untold: str = "the operation was over within a few seconds"
 
     def __call__(self, progress: Progress) -> None:
+        for place, stage in enumerate(progress.stages):
+            if 0 < stage.tasks_total <= stage.tasks_done:
+                self._ended.setdefault(place, time.monotonic())
         if self._order is not None:
             try:
                 progress = replace(progress, vertices=self._order.shares(progress.stages))
@@ -66,6 +72,16 @@ class ProgressByVertex:
             error = None if explaining.cancelled() else explaining.exception()
             if error is not None:  # whatever it is, it must not fail the subtask
                 log.warning("the progress of each vertex is not known: %s: %s", type(error).__name__, error)
+
+    def spent(self) -> dict[str, float]:
+        """Seconds that Spark worked for each vertex in the operation, which has ended just now; {} if its stages are
+        not told apart. A process that takes the operation over knows its own seconds of it."""
+        if self._order is None:
+            return {}
+        return {
+            name: round(seconds, 3)
+            for name, seconds in self._order.seconds(self._ended, self._started, time.monotonic()).items()
+        }
 
     async def count_passed(self, operation_id: str) -> tuple[dict[str, PassedRows], str]:
         """The rows of each vertex that Spark counted in the operation, which has ended; and if none, why."""

@@ -60,10 +60,7 @@ class StageOrder:
         Raises:
             UnorderedStagesError: these are not the stages of the plan; Spark changed it while it ran.
         """
-        seen = seen[self.listings :]
-        expected: list[int | None] = []
-        for number, stage in enumerate(self.stages):
-            expected += [*([None] * stage.repeated), number]
+        seen, expected = seen[self.listings :], self._expected()
         if len(seen) > len(expected) or any(
             each.tasks_done for number, each in zip(expected, seen, strict=False) if number is None
         ):
@@ -74,6 +71,32 @@ class StageOrder:
                 done[place] = min(1.0, each.tasks_done / each.tasks_total)
         vertices = sorted({vertex for stage in self.stages for vertex in stage.vertices})
         return {vertex: self._mean(vertex, done) for vertex in vertices}
+
+    def seconds(self, ended: Mapping[int, float], start: float, end: float) -> dict[str, float]:
+        """How long Spark worked for each vertex. It runs the tasks of the first stage that has any first, so all time
+        counts for the first stage that is not over. The vertices of one stage share its time equally.
+
+        Args:
+            ended: when stages were over, by their place in what Spark told of them.
+            start: of the operation. What lists files before its first stage works for no vertex.
+            end: of the operation, and of stages that were not told to be over.
+        """
+        found = {vertex: 0.0 for stage in self.stages for vertex in sorted(stage.vertices)}
+        now = max([start, *(ended.get(place, start) for place in range(self.listings))])
+        for place, number in enumerate(self._expected(), self.listings):
+            if number is not None:
+                until = max(now, ended.get(place, end))
+                for vertex in self.stages[number].vertices:
+                    found[vertex] += (until - now) / len(self.stages[number].vertices)
+                now = until
+        return found
+
+    def _expected(self) -> list[int | None]:
+        """Numbers of the stages in the order in which Spark tells them; None where it tells one a second time."""
+        expected: list[int | None] = []
+        for number, stage in enumerate(self.stages):
+            expected += [*([None] * stage.repeated), number]
+        return expected
 
     def _mean(self, vertex: str, done: Sequence[float]) -> float:
         own = [share for stage, share in zip(self.stages, done, strict=True) if vertex in stage.vertices]

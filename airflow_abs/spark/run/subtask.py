@@ -207,6 +207,7 @@ class _TryRun:
             inner=written.execution.work.inner,
             passed=written.execution.work.passed,
             uncounted=written.execution.work.uncounted,
+            spent=written.execution.work.spent,
         )
         assert self.spec is not None  # noqa: S101
         manifest = await asyncio.to_thread(replace_rows, self.folder, self.spec.plan, manifest, self.before)

@@ -46,8 +46,8 @@ _SPILLING = {
 
 @dataclass(slots=True)
 class AttemptWork:
-    """One attempt under way: its inputs, its pieces, and the results that it has written. `passed` and `uncounted` as
-    in `Manifest`."""
+    """One attempt under way: its inputs, its pieces, and the results that it has written. `passed`, `uncounted`
+    and `spent` as in `Manifest`."""
 
     spec: SubtaskSpec
     attempt: SubtaskAttempt
@@ -56,6 +56,7 @@ class AttemptWork:
     results: dict[tuple[int | None, str], ResultManifest] = field(default_factory=dict)
     passed: dict[str, PassedRows] = field(default_factory=dict)
     uncounted: str = ""
+    spent: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -13,7 +13,7 @@ from airflow_abs.core.durability.demands import (
     find_declared,
     find_demands,
 )
-from airflow_abs.core.durability.prediction import JobHistory, Prediction, RegionHistory, RunHistory
+from airflow_abs.core.durability.prediction import Prediction
 from airflow_abs.core.errors import JobGraphError
 from airflow_abs.core.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from airflow_abs.core.graph.partitioning import Partitioning
@@ -27,12 +27,6 @@ def demands(declared: DeclaredDemands | None = None, **day: Any) -> dict[str, st
     predictions = {name: Prediction(1.0, 0, 200 * MIB) for name in "abcd"}
     given = {"predictions": predictions, "target_bytes": 128 * MIB, "min_parallelism": 1} | day
     return find_demands(CHAIN, declared or DeclaredDemands(), DaysDemands(**given))
-
-
-def ran(seconds: float, planned: float | None, *regions: str) -> JobHistory:
-    earlier = RunHistory(0.0, (RegionHistory(("a", "b"), 1, 1, 1, 900.0, predicted_seconds=1.0),))
-    last = RunHistory(1.0, (RegionHistory(regions, 1, 1, 1, seconds, predicted_seconds=planned),))
-    return JobHistory((earlier, last))
 
 
 def test_what_is_declared_of_vertices_and_edges() -> None:
@@ -65,22 +59,6 @@ def test_a_join_that_is_declared_is_written_for_when_its_hot_key_may_have_to_be_
 def test_a_least_number_of_subtasks_leaves_nothing_to_join() -> None:
     asked = "min_parallelism 2 asks for more than one subtask"
     assert demands(min_parallelism=2) == {"a": asked, "b": asked, "c": asked, "d": "d has a sink"}
-
-
-def test_what_took_far_longer_than_planned_in_the_last_run_is_taken_apart() -> None:
-    assert demands(history=ran(91.0, 30.0, "a", "b"))["a"] == (
-        "in the last run one operation of a and b took 91 s, planned were 30 s"
-    )
-    assert set(demands(history=ran(500.0, 30.0, "a", "b", "c"))) == {"a", "b", "d"}
-
-
-@pytest.mark.parametrize(
-    "history",
-    [ran(69.0, 30.0, "a", "b"), ran(900.0, None, "a", "b"), ran(900.0, 30.0, "b"), JobHistory()],
-    ids=["a little longer", "nothing was planned", "alone", "no runs"],
-)
-def test_what_took_about_as_long_or_ran_alone_is_not(history: JobHistory) -> None:
-    assert set(demands(history=history)) == {"d"}
 
 
 @pytest.mark.parametrize(

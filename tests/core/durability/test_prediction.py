@@ -133,6 +133,64 @@ def test_a_region_that_also_ran_alone_keeps_what_is_known_of_it() -> None:
     assert found["customers"].seconds + found["joined"].seconds == pytest.approx(11.0, rel=0.2)
 
 
+def test_regions_inside_an_operation_share_its_seconds_as_its_stages_did() -> None:
+    # as above 48 seconds today; the stages worked 9, 3 and 6 of 18 seconds, and on a second day 12, 3 and 3
+    group = ("orders", "customers", "joined")
+    days = [{"orders": 9.0, "customers": 3.0, "joined": 6.0}, {"orders": 12.0, "customers": 3.0, "joined": 3.0}]
+    runs = [RunHistory(float(day), (seen(100 * MIB, MIB, 18.0, *group),), spent=told) for day, told in enumerate(days)]
+    today = {"orders": 200 * MIB, "customers": 100 * MIB}
+    for number, expected in ((1, [24.0, 8.0, 16.0]), (2, [28.0, 8.0, 12.0])):
+        found = predict_job(joined(), today, JobHistory(tuple(runs[:number])), DEFAULTS, slots=2)
+        assert [round(found[name].seconds, 3) for name in group] == expected
+    # what is known of `orders` alone is left out of what the others share: 48 - 11 = 37 seconds, 3 to 6
+    alone = RunHistory(9.0, (seen(100 * MIB, MIB, 6.0, "orders"),))
+    found = predict_job(joined(), today, JobHistory((runs[0], alone)), DEFAULTS, slots=2)
+    assert [round(found[name].seconds, 1) for name in group] == [11.0, 12.3, 24.7]
+
+
+def took(seconds: float, planned: float | None, *regions: str) -> RegionHistory:
+    return replace(seen(100 * MIB, MIB, seconds, *regions), predicted_seconds=planned)
+
+
+def test_only_runs_since_a_prediction_proved_far_too_low_say_what_a_region_takes() -> None:
+    slow = [took(seconds, 6.0, "orders") for seconds in (6.0, 6.0, 6.0, 60.0)]  # 60 is above 2 * 6 + 10
+    history = JobHistory(tuple(RunHistory(float(day), (each,)) for day, each in enumerate(slow)))
+    found = predict_job(joined(), {"orders": 100 * MIB}, history, DEFAULTS, slots=2)["orders"]
+    assert (found.seconds, found.output_bytes) == (60.0, MIB)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        took(22.0, 6.0, "orders"),
+        took(60.0, None, "orders"),
+        replace(took(60.0, 6.0, "orders"), machine_failures=1),
+        replace(took(60.0, 6.0, "orders"), is_whole=False),
+    ],
+    ids=["a little longer", "nothing was planned", "a try failed", "it did not come to its end"],
+)
+def test_a_day_that_was_only_strange_leaves_the_median(last: RegionHistory) -> None:
+    runs = [*[took(6.0, 6.0, "orders")] * 3, last]
+    history = JobHistory(tuple(RunHistory(float(day), (each,)) for day, each in enumerate(runs)))
+    assert predict_job(joined(), {"orders": 100 * MIB}, history, DEFAULTS, slots=2)["orders"].seconds == 6.0
+
+
+def test_an_operation_that_took_far_longer_outdates_the_seconds_of_its_regions_and_nothing_else() -> None:
+    group = ("orders", "customers", "joined")
+    alone = RunHistory(0.0, tuple(took(6.0, 6.0, name) for name in group))
+    together = RunHistory(1.0, (took(90.0, 18.0, *group),), spent={"orders": 10.0, "customers": 10.0, "joined": 70.0})
+    today = {"orders": 100 * MIB, "customers": 100 * MIB}
+    before, after = (
+        predict_job(joined(), today, JobHistory(runs), DEFAULTS, slots=2) for runs in ((alone,), (alone, together))
+    )
+    # the operation reads twice as much today: 90 * (1 + 200 / 20) / (1 + 100 / 20) = 165 seconds
+    assert [round(after[name].seconds, 2) for name in group] == [18.33, 18.33, 128.33]
+    assert [after[name].output_bytes for name in group] == [before[name].output_bytes for name in group]
+    again = RunHistory(2.0, tuple(took(7.0, 6.0, name) for name in group))
+    known = predict_job(joined(), today, JobHistory((alone, together, again)), DEFAULTS, slots=2)
+    assert known["orders"].seconds == 7.0
+
+
 def read_twice(*keys: str) -> JobGraph:
     """`orders` has a reader by each key."""
     return build_job_graph(
@@ -210,10 +268,13 @@ def test_only_the_last_fifteen_runs_count() -> None:
 def test_any_history_gives_a_prediction_of_every_region_above_zero(data: st.DataObject) -> None:
     names = st.lists(st.sampled_from(["orders", "customers", "joined", "gone"]), min_size=1, unique=True).map(tuple)
     size, seconds = st.integers(0, 10**15), st.just(0.0) | st.floats(1e-6, 1e7)  # what clocks tell
-    region = st.builds(RegionHistory, names, size, size, size, seconds, is_whole=st.booleans())
+    region = st.builds(
+        RegionHistory, names, size, size, size, seconds, is_whole=st.booleans(), predicted_seconds=st.none() | seconds
+    )
     counted = st.builds(PassedHistory, size, st.none() | size, st.none() | size)
     passed = st.dictionaries(st.sampled_from(["orders", "customers", "joined"]), counted)
-    run = st.builds(RunHistory, seconds, st.lists(region, max_size=3).map(tuple), passed=passed)
+    spent = st.dictionaries(st.sampled_from(["orders", "customers", "joined"]), seconds)
+    run = st.builds(RunHistory, seconds, st.lists(region, max_size=3).map(tuple), passed=passed, spent=spent)
     runs = data.draw(st.lists(run, max_size=4))
     sources = {"orders": data.draw(size), "customers": data.draw(size)}
     found = predict_job(joined(), sources, JobHistory(tuple(runs)), slots=data.draw(st.integers(1, 64)))
@@ -231,6 +292,11 @@ def test_a_history_of_negative_numbers_is_refused(name: str) -> None:
 def test_a_history_of_no_region_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="regions: expected the declared regions that ran, found none"):
         seen(1, 1, 1.0)
+
+
+def test_seconds_of_vertices_below_zero_are_refused() -> None:
+    with pytest.raises(InvalidValueError, match="spent of 'orders': expected a"):
+        RunHistory(0.0, (), spent={"orders": -1.0})
 
 
 @pytest.mark.parametrize("name", ["rows", "bytes", "partial_results"])

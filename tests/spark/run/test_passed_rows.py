@@ -173,6 +173,10 @@ def test_rows_of_a_shuffled_join_are_counted_where_spark_moves_them(
     assert {name: each.rows for name, each in history.passed.items()} == expected(lake)
     assert history.passed["orders"] == PassedHistory(expected(lake)["orders"], moved)
     assert history.passed["enriched"].written_rows == groups
+    assert history.spent == view.regions[-1].spent
+    assert sorted(history.spent) == ["by_region", "customers", "enriched", "orders"]
+    assert all(seconds > 0 for seconds in history.spent.values())
+    assert sum(history.spent.values()) <= manifest.seconds
     # the next day goes by them, and what it would write is what is written
     known = JobHistory((history,))
     today = plan_chain(server_with_ui, lake, tmp_path, NO_BROADCAST, run_id="next", history=known).plan

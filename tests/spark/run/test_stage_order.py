@@ -107,6 +107,35 @@ def test_what_is_broadcast_comes_first_and_the_rest_of_the_plan_is_one_stage() -
     assert shares(order, stages((1, 1), (2, 4))) == "customers 1, enriched 0.5, orders 0.5, valid 0.5"
 
 
+def test_time_counts_for_the_first_stage_that_is_not_over_and_its_vertices_share_it() -> None:
+    order = order_stages(SHUFFLED, "enriched", INLINED)
+    # orders and valid in the first stage, 6 s; customers 1 s after it; two stages are told again; enriched, to the end
+    assert order.seconds({0: 106.0, 1: 107.0}, 100.0, 117.0) == {
+        "orders": 3.0,
+        "valid": 3.0,
+        "customers": 1.0,
+        "enriched": 10.0,
+    }
+    # a second stage that is over before the first one takes nothing; one that is not told to be over takes the rest
+    assert order.seconds({0: 106.0, 1: 105.0, 4: 110.0}, 100.0, 117.0) == {
+        "orders": 3.0,
+        "valid": 3.0,
+        "customers": 0.0,
+        "enriched": 4.0,
+    }
+    assert order.seconds({}, 100.0, 104.0) == {"orders": 2.0, "valid": 2.0, "customers": 0.0, "enriched": 0.0}
+
+
+def test_time_in_which_spark_lists_files_counts_for_no_vertex() -> None:
+    order = order_stages(BROADCAST, "enriched", INLINED, listings=1)
+    assert order.seconds({0: 105.0, 1: 106.0}, 100.0, 109.0) == {
+        "customers": 1.0,
+        "enriched": 1.0,
+        "orders": 1.0,
+        "valid": 1.0,
+    }
+
+
 def test_stages_that_list_files_are_nobody_s() -> None:
     order = order_stages(BROADCAST, "enriched", INLINED, listings=1)
     assert shares(order, stages((16, 16))) == "customers 0, enriched 0, orders 0, valid 0"
