@@ -116,9 +116,9 @@ def decide_durability(
         conditions: see there.
     """
     operations = _Operations(graph, predictions, conditions, _find_tried(graph, predictions, conditions))
-    cuts = list(operations.cut_too_large())
-    paying, insured = _choose(list(operations.cut_all()), conditions, operations.budget_seconds)
-    operations.restore([*cuts, *paying], insured)
+    needed, cuts = list(operations.cut_too_large()), list(operations.cut_all())
+    paying, insured = _choose(cuts, conditions, operations.budget_seconds)
+    operations.restore(needed, paying, insured, cuts[len(paying) + len(insured) :])
     return tuple(
         operations.decide(edge, graph.region_of(edge.producer).name)
         for edge in graph.edges
@@ -196,6 +196,8 @@ class _Operations:
         self.apart |= conditions.demands.keys()
         self.too_large: dict[str, str] = {}
         self.insured: set[str] = set()
+        self.uninsured: set[str] = set()
+        self.left_seconds = self.budget_seconds
         self.regions = self._group(self.names, self.apart)
 
     def cut_too_large(self) -> Iterator[_Cut]:
@@ -225,10 +227,14 @@ class _Operations:
             best |= {name: found for name in cut.parts if (found := self._best_cut(name))}
             yield cut
 
-    def restore(self, cuts: Sequence[_Cut], insured: Sequence[_Cut]) -> None:
-        """The operations with these cuts alone; the last are for insurance."""
-        self.regions = self._group(self.names, self.apart | {cut.name for cut in (*cuts, *insured)})
+    def restore(
+        self, needed: Sequence[_Cut], paying: Sequence[_Cut], insured: Sequence[_Cut], others: Sequence[_Cut]
+    ) -> None:
+        """The operations without the `others`."""
+        self.regions = self._group(self.names, self.apart | {cut.name for cut in (*needed, *paying, *insured)})
         self.insured = {name for cut in insured for name in cut.parts.keys() - {cut.into}}
+        self.uninsured = {name for cut in others for name in cut.parts.keys() - {cut.into}}
+        self.left_seconds = max(0.0, self.budget_seconds - sum(cut.cost_seconds for cut in (*paying, *insured)))
 
     def decide(self, edge: JobEdge, region: str) -> EdgeDurability:
         """The answer for an edge that `region` writes."""
@@ -309,10 +315,24 @@ class _Operations:
         redone = self._seconds(self._group(self.regions[home], {name})[name])
         asked = "durable=False; " if name in self.asked else ""
         return (
-            f"kept inside Spark: {asked}writing {self._written(name)} would cost {_format_seconds(self.costs[name])}; "
-            f"a failure here redoes at most {_format_seconds(redone)}, expected "
+            f"kept inside Spark: {asked}writing {self._written(name)} would cost {_format_seconds(self.costs[name])}"
+            f"{self._why_not_insured(name)}; a failure here redoes at most {_format_seconds(redone)}, expected "
             f"{_format_seconds(self._expect(redone, self._seconds(self.regions[home]) - redone))} a run"
         )
+
+    def _why_not_insured(self, name: str) -> str:
+        """What is left of the budget; its edges are taken in the order of what they save for their cost."""
+        if not self.budget_seconds or name not in self.uninsured:
+            return ""
+        budget = f"the {_format_seconds(self.budget_seconds)} that insurance may cost"
+        left = (
+            budget
+            if self.left_seconds == self.budget_seconds
+            else f"the {_format_seconds(self.left_seconds)} left of {budget}"
+        )
+        if self.costs[name] > self.left_seconds:
+            return f", more than {left}"
+        return f" (an edge that saves more for its cost comes first, and costs more than {left})"
 
     def _explain_durable(self, name: str) -> str:
         redone = self._seconds(self.regions[name])

@@ -42,6 +42,7 @@ def regions(draw: st.DrawFn) -> tuple[list[BlockingInput], list[SourceInput], Re
         slots=draw(st.none() | st.integers(1, 9)),
         most_waves=draw(st.none() | st.integers(1, 3)),
         max_broadcast_ratio=draw(st.none() | st.sampled_from((0, 0.25, 0.9))),
+        max_map_length=draw(st.none() | st.integers(1, 40)),
     )
     return inputs, sources, options
 
@@ -87,7 +88,7 @@ def test_the_number_keeps_the_bounds_or_says_which_other_one_forced_it(
 ) -> None:
     inputs, sources, options = region
     decision = decide(region)
-    assert decision.parallelism <= options.max_parallelism
+    assert decision.parallelism <= options.most_subtasks
     is_source = bool(sources) and all(entry.is_broadcast for entry in inputs)
     told = [min(each.parallelism, max(1, len(each.split_bytes))) for each in sources if each.parallelism]
     if options.default_source_parallelism and is_source and not told:
@@ -100,6 +101,7 @@ def test_the_number_keeps_the_bounds_or_says_which_other_one_forced_it(
             "number of subpartitions",
             "number of splits",
             "number of files",
+            "max_map_length",
         )
     for clamp in decision.clamps:
         assert (clamp.name if clamp.name != WAVES else "more waves") in decision.reason

@@ -179,9 +179,11 @@ def test_one_cut_a_day_is_tried_and_other_edges_count_as_what_they_may_be() -> N
     decided = decide_durability(CHAIN, predictions, conditions)
     assert durable(decided) == "bc"
     assert [each.reason.partition("; ")[0] for each in decided] == [
-        "kept inside Spark: writing 1.0 GiB (at most: it was never written) would cost 12 s",
+        "kept inside Spark: writing 1.0 GiB (at most: it was never written) would cost 12 s, more than the 12 s left "
+        "of the 15 s that insurance may cost",
         "durable: writing 102.4 MiB (a guess: it was never written) costs 3.0 s of the 15 s that insurance may cost",
-        "kept inside Spark: writing 1.0 GiB (at most: it was never written) would cost 12 s",
+        "kept inside Spark: writing 1.0 GiB (at most: it was never written) would cost 12 s, more than the 12 s left "
+        "of the 15 s that insurance may cost",
     ]
     assert durable(decide_durability(CHAIN, predictions, replace(conditions, budget=0.151))) == "ab bc"
     # the day after, b is known to be small, and the next one is tried
@@ -199,6 +201,25 @@ def test_what_spark_counted_says_so() -> None:
     assert decided[1].reason == (
         "durable: writing 1.0 MiB (by the rows that Spark counted: it was never written) costs 2.0 s of the 2.1 s that "
         "insurance may cost; a failure after it redoes up to 50 s less"
+    )
+
+
+def test_what_the_budget_does_not_pay_for_says_what_is_left_of_it() -> None:
+    kept = "kept inside Spark: writing 1.0 GiB would cost 12 s"
+    none = decide(CHAIN, MINUTES, inf, budget=0.03)
+    assert none[1].reason.startswith(f"{kept}, more than the 7.2 s that insurance may cost; a failure here redoes")
+    one = decide(CHAIN, MINUTES, inf, budget=0.07)
+    assert durable(one) == "bc"
+    assert one[0].reason.startswith(f"{kept}, more than the 4.8 s left of the 17 s that insurance may cost; a failure")
+    # a to b saves 300 for each second, c to d 30: the order of edges does not depend on the budget
+    predictions = {name: Prediction(60.0, GIB, GIB) for name in "ab"}
+    predictions |= {"c": Prediction(60.0, GIB, 0), "d": Prediction(1.0, 0, GIB)}
+    conditions = Conditions(inf, slots=2, local_bytes=1000 * GIB, costs=COSTS, budget=15 / 181)
+    cheap = decide_durability(CHAIN, predictions, conditions)
+    assert durable(cheap) == "bc"
+    assert cheap[2].reason.startswith(
+        "kept inside Spark: writing 0 B would cost 2.0 s (an edge that saves more for its cost comes first, and costs "
+        "more than the 3.0 s left of the 15 s that insurance may cost); a failure here redoes"
     )
 
 
