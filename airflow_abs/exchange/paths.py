@@ -170,6 +170,10 @@ class JobFolder:
         """The most frequent key of its hottest subpartition."""
         return self.region_path(region) / "hot-key.json"
 
+    def waiting_path(self, region: str) -> ExchangePath:
+        """What its operations want and the cluster does not have."""
+        return self.region_path(region) / "waiting.json"
+
     def index_path(self, region: str) -> ExchangePath:
         """The manifests of its producers in one file."""
         return self.region_path(region) / "inputs.json"

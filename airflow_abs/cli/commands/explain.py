@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from airflow_abs.cli.commands.runs import find_folders
 from airflow_abs.cli.output.graph_text import run_to_dot
 from airflow_abs.cli.output.tables import Block, Column, Table, show
 from airflow_abs.core.wording import format_bytes, format_count
+from airflow_abs.exchange.results.waiting import read_waiting
 from airflow_abs.exchange.runs.run_account import describe_seconds
 from airflow_abs.exchange.runs.run_json import run_to_json
 from airflow_abs.exchange.runs.run_reading import read_run
@@ -65,8 +67,16 @@ def describe_run(run: RunView, *, every_subtask: bool = False) -> list[Block]:
     regions = Table(_REGION_COLUMNS, [_region_row(region) for region in run.regions])
     blocks: list[Block] = [where, f"{facts}{slots}", *account, "", regions]
     for region in run.regions:
-        blocks += ["", *_describe_region(region, every_subtask=every_subtask)]
+        blocks += ["", *_describe_region(region, every_subtask=every_subtask), *_waiting(run, region)]
     return blocks
+
+
+def _waiting(run: RunView, region: RegionView) -> list[str]:
+    """What its operations want and the cluster does not have."""
+    if region.stored is None or region.committed == len(region.subtasks):
+        return []
+    what = read_waiting(run.folder, region.name, region.stored.digest, time.time())
+    return [f"  waiting for resources: {what}"] if what else []
 
 
 def _describe_region(region: RegionView, *, every_subtask: bool) -> list[Block]:

@@ -22,7 +22,7 @@ from airflow_abs.exchange.storage.locations import ExchangePath, Location, locat
 # by depth below the job folder: what explains the run, and what a cleared subtask needs to have its inputs again
 _METADATA = {
     1: re.compile(r"(plan|renewed|server)\.json|py-[0-9a-f]{64}"),
-    2: re.compile(r"(decision|hot-key|publishing)\.json|step-\d+\.pb"),
+    2: re.compile(r"(decision|hot-key|publishing|waiting)\.json|step-\d+\.pb"),
     3: re.compile(r"manifest\.json|(try|recovery)-\d+\.json"),
 }
 _SUBTASK, _ATTEMPT = re.compile(r"subtask-\d+"), re.compile(r"attempt-\d+")

@@ -104,7 +104,8 @@ class AttemptExecution:
     async def _execute(self, number: int, piece: Piece, operation: Operation) -> OperationOutcome:
         step = self.work.spec.region.steps[number]
         listener = None if self.on_progress is None else partial(self.on_progress, step)
-        wait = ExecutorWait(self.connection, operation, self.work.spec.plan.options.resource_timeout, listener)
+        timeout = self.work.spec.plan.options.resource_timeout
+        wait = ExecutorWait(self.connection, operation, timeout, listener, self.work.note_waiting)
         async with wait.bounded():
             if listener is None or not step.inlined or self.work.spec.reads.parallelism > 1:  # shown by subtask
                 return await execute_operation(self.connection, operation, on_progress=wait)

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from airflow_abs.core.wording import format_count
+from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.spark.connect.capacity import (
     AS_WITHOUT_EXECUTORS,
     ask_without_executors,
@@ -32,12 +33,14 @@ class ExecutorWait:
     Args:
         seconds: how long they may wait for a first executor; negative: without end.
         listener: hears the same progress.
+        note: is told at every look what it waits for; may block.
     """
 
     connection: Connection
     operation: Operation
     seconds: float
     listener: Callable[[Progress], None] | None = None
+    note: Callable[[str], None] | None = None
     _waits_since: float | None = None
     _tasks: int = 0
     _refusal: str = ""
@@ -83,6 +86,9 @@ class ExecutorWait:
                     continue
                 found = f"{format_count(self._tasks, 'Spark task')} to run, and {lack}"
                 log.warning("waiting for resources: %s; %.0f s so far", found, waited)
+                if self.note is not None:
+                    with suppress(ExchangeError):
+                        await asyncio.to_thread(self.note, found)
                 if 0 <= self.seconds <= waited:
                     self._refusal = (
                         f"Spark ran nothing for {waited:.0f} s: {found}; give the server at "

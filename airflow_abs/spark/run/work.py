@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +21,7 @@ from airflow_abs.exchange.records.manifest import (
 )
 from airflow_abs.exchange.records.plan import PlannedInput, PlannedStep
 from airflow_abs.exchange.results.measuring import measure_result, merge_results
+from airflow_abs.exchange.results.waiting import write_waiting
 from airflow_abs.exchange.results.written_steps import note_written
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import read_bytes
@@ -112,6 +114,10 @@ class AttemptWork:
             results = {name: result for (_, name), result in self.results.items()}
             own = self.attempt
             note_written(self.spec.folder, Manifest(own.region, own.index, own.attempt, own.decision, 0.0, results))
+
+    def note_waiting(self, what: str) -> None:
+        """For people who look at the run from outside."""
+        write_waiting(self.spec.folder, self.attempt.region, self.attempt.decision, what, time.time())
 
     def merged(self) -> dict[str, ResultManifest]:
         """One result for all pieces of it."""

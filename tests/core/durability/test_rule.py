@@ -346,7 +346,7 @@ def check_within_budget(graph: JobGraph, predictions: dict[str, Prediction], con
             (of.output_rows or 0) * of.results,
         )
         for of, why in ((predictions[name], why) for name, why in reasons.items())
-        if "that insurance may cost" in why
+        if why.startswith("durable: ") and "that insurance may cost" in why
     ]
     assert sum(seconds) <= conditions.budget * sum(each.seconds for each in predictions.values()) + 1e-6
 
