@@ -209,16 +209,31 @@ def test_a_running_subtask_shows_how_far_its_log_says_it_is(browser: Any, reader
         assert shown == "0 38 %"  # subtask 0, three of eight
 
 
-def test_a_subtask_that_waits_for_an_executor_says_so(browser: Any, reader: RunReader, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("log", "waits"),
+    [
+        (
+            "waiting for resources: 8 Spark tasks to run, and the cluster has at most 2 cores; 30 s so far",
+            "8 Spark tasks to run, and the cluster has at most 2 cores; 30 s so far",
+        ),
+        (
+            "waiting for a slot of spark: 0 of 0 slots in use: the cluster manager says: 0 executors run",
+            "the cluster manager says: 0 executors run",
+        ),
+    ],
+    ids=["on Spark", "for a slot"],
+)
+def test_a_subtask_that_waits_for_an_executor_says_so(
+    browser: Any, reader: RunReader, tmp_path: Path, log: str, waits: str
+) -> None:
     run = revenue_run(tmp_path)
     run.run("orders")
     run.decide("customers")
     told = read(reader, run, tmp_path, instances(run, {("customers", 0): ("deferred", 1)}), "running")
-    log = "waiting for resources: 8 Spark tasks to run, and the cluster has at most 2 cores; 30 s so far"
     with Served(told, [], log=log) as address:
         browser.get(address)
         shown = wait_for(browser, "document.querySelector('[data-region=customers] .problem')?.textContent")
-        assert shown == f"1 subtask {log}"
+        assert shown == f"1 subtask waiting for resources: {waits}"
         browser.get("about:blank")  # its page asks no server that has ended
 
 

@@ -43,7 +43,7 @@ async function readProgress(task, index, attempt) {
   const vertices = {};
   let share = null, why = null, waits = null, last = null, open = [];
   for (const { event } of await readLog(task, index, attempt)) {
-    waits = /^waiting for resources: (.*)/.exec(event ?? "")?.[1] ?? waits;
+    waits = /^waiting for (?:resources: |a slot .*: (?=the cluster manager says: ))(.*)/.exec(event ?? "")?.[1] ?? waits;
     const found = /(\S+)\.[^.\s]+: (\d+) of (\d+) Spark tasks[^(]*(?:\((.*)\))?/.exec(event ?? "");
     if (!found || !Number(found[3])) continue;
     waits = null;
