@@ -175,8 +175,8 @@ def test_rows_of_a_shuffled_join_are_counted_where_spark_moves_them(
     assert history.passed["enriched"].written_rows == groups
     assert history.spent == view.regions[-1].spent
     assert sorted(history.spent) == ["by_region", "customers", "enriched", "orders"]
-    assert all(seconds > 0 for seconds in history.spent.values())
-    assert sum(history.spent.values()) <= manifest.seconds
+    assert min(history.spent.values()) >= 0  # customers may be over while orders run: that takes no time of its own
+    assert 0 < sum(history.spent.values()) <= manifest.seconds
     # the next day goes by them, and what it would write is what is written
     known = JobHistory((history,))
     today = plan_chain(server_with_ui, lake, tmp_path, NO_BROADCAST, run_id="next", history=known).plan
