@@ -41,13 +41,13 @@ class ProgressByVertex:
     step: PlannedStep
     bind: Callable[[], Relation]
     listener: Callable[[Progress], None]
-    _started: float = field(default_factory=time.monotonic)
-    _ended: dict[int, float] = field(default_factory=dict)
     _order: StageOrder | None = None
     _unattributed: str = ""
     _explained: str = ""
     _ui: WebUi | None = None
     _untold: str = "the operation was over within a few seconds"
+    _started: float = field(default_factory=time.monotonic)
+    _ended: dict[int, float] = field(default_factory=dict)
 
     def __call__(self, progress: Progress) -> None:
         for place, stage in enumerate(progress.stages):
