@@ -128,8 +128,15 @@ def _may_combine(graph: JobGraph, edge: JobEdge) -> bool:
         and edge.prunes is None
         and len(graph.outputs_of(edge.producer)) == 1
         and not graph.vertex(edge.producer).is_gate
-        and is_materialised(graph, edge.consumer)
     )
+
+
+def _find_reader(graph: JobGraph, vertex: str) -> str:
+    """The vertex whose plan has that of this one in it; this one itself if its rows are written."""
+    while not is_materialised(graph, vertex):
+        (edge,) = graph.outputs_of(vertex)
+        vertex = edge.consumer
+    return vertex
 
 
 @dataclass(slots=True)
@@ -145,21 +152,22 @@ class _Day:
         """Change both sides of an edge, if its consumer aggregates the rows, behind joins or not."""
         from pyspark.errors import AnalysisException
 
-        producer, consumer = self.compiled[edge.producer], self.compiled[edge.consumer]
-        read = find_producers(self.graph, self.compiled, consumer.name)
+        producer = self.compiled[edge.producer]
+        reader = self.compiled[_find_reader(self.graph, edge.consumer)]
+        read = find_producers(self.graph, self.compiled, reader.name)
         placeholder = next((name for name, each in read.items() if each == producer.name), None)
         if placeholder is None or producer.expectations:
             return
         relation = protos().Relation()
-        relation.CopyFrom(consumer.relation)
+        relation.CopyFrom(reader.relation)
         place = _find_aggregate(relation, placeholder)
         if place is None or place.is_behind_joins is not behind_joins:
             return
         try:
             if not behind_joins:
                 _check_worth(self.shares.get(producer.name, 0.0), _MOST_WRITTEN)
-            with set_conf(self.session, consumer.name, proof_settings(consumer)):
-                halves, schema = self._split(edge, place, placeholder)
+            with set_conf(self.session, reader.name, proof_settings(reader)):
+                halves, schema = self._split(edge, reader, place, placeholder)
             written = replace(
                 producer,
                 relation=inline(halves.written, {placeholder: producer.relation}),
@@ -178,20 +186,22 @@ class _Day:
             log.info("%s carries rows instead of partial aggregates: %s", edge, str(why).partition("\n")[0])
             return
         log.info("%s carries %s", edge, written.describe_written())
-        self.compiled |= {producer.name: written, consumer.name: replace(consumer, relation=relation)}
+        self.compiled |= {producer.name: written, reader.name: replace(reader, relation=relation)}
 
-    def _split(self, edge: JobEdge, place: _Place, placeholder: str) -> tuple[Halves, StructType]:
+    def _split(
+        self, edge: JobEdge, reader: CompiledVertex, place: _Place, placeholder: str
+    ) -> tuple[Halves, StructType]:
         """Both halves, and the columns that the producer writes; the aggregate becomes the second half in its place."""
-        producer, consumer, aggregate = self.compiled[edge.producer], self.compiled[edge.consumer], place.aggregate
-        if producer.spark_conf != consumer.spark_conf:
-            raise NotMergedError(f"{producer.name} and {consumer.name} have different settings of Spark")
+        producer, aggregate = self.compiled[edge.producer], place.aggregate
+        if producer.spark_conf != reader.spark_conf:
+            raise NotMergedError(f"{producer.name} and {reader.name} have different settings of Spark")
         if what := find_non_repeatable(aggregate):
             raise NotMergedError(f"{what[0].function}() is not a function of its rows")
         keys = resolve_keys(producer.name, producer.schema, edge.keys) if edge.partitioning is Partitioning.HASH else ()
         kind = aggregate.WhichOneof("rel_type")
         joined: JoinedRows | None = None
         if place.is_behind_joins:
-            read = find_producers(self.graph, self.compiled, consumer.name)
+            read = find_producers(self.graph, self.compiled, reader.name)
             inputs = {name: self.compiled[each].schema for name, each in read.items()}
             joined = JoinedRows(self.session, producer.name, aggregate, placeholder, inputs)
             halves = merge_joined(joined, keys)
