@@ -28,6 +28,7 @@ BENCHMARKS = {
     "compile": "benchmarks.compiling",
     "decide": "benchmarks.decide",
     "dynamic_pruning": "benchmarks.dynamic_pruning",
+    "eager_aggregation": "benchmarks.eager_aggregation",
     "exchange": "benchmarks.exchange",
     "explain": "benchmarks.explain",
     "fusing": "benchmarks.fusing",
