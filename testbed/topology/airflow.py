@@ -111,7 +111,7 @@ def airflow_environment(place: Place) -> dict[str, str]:
         "API__SECRET_KEY": place.secrets["AIRFLOW_API_SECRET"],
         "API_AUTH__JWT_SECRET": place.secrets["AIRFLOW_JWT_SECRET"],
         "LOGGING__BASE_LOG_FOLDER": f"{place.folders['airflow']}/logs",
-        # An api-server takes a minute or two to come back. By default a task gives up after some 15 s, and each time
+        # An api-server takes a minute or two to come back. By default a task gives up within 15 s, and each time
         # costs one of its retries; so it waits about three minutes.
         "WORKERS__EXECUTION_API_RETRIES": "40",
         "WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "10",

@@ -208,6 +208,8 @@ def test_every_run_ends_right_while_containers_are_restarted_one_after_the_other
     """`AIRFLOW_ABS_RUNS` of them, three at once; a container is stopped, the next one killed, each time until all is
     healthy.
     """
+    place.api.wait_for_dag(place.dag_id, SECONDS)
+    place.api.request("PATCH", f"/dags/{place.dag_id}", json={"is_paused": False})  # where this is the only scene
     began, restarts = time.monotonic(), 0
     waiting, running = [*range(OF_SCENES, len(DAYS))], dict[str, int]()
     turns = itertools.cycle(itertools.product(place.project.lasting(), (place.project.kill, place.project.restart)))
