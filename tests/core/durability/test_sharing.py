@@ -31,7 +31,7 @@ def test_a_small_day_is_one_task_and_every_edge_is_a_file() -> None:
     assert only.single_subtask_reason == "a, b, c, d run as one subtask, and each is written"
     assert [edge.durable for edge in only.inner] == [True, True, True]
     assert [(each.durable, each.reason) for each in shared.edges] == [
-        (True, "durable, without a task of its own: it reads 10.0 MiB and runs in that of d")
+        (True, "durable, without a task of its own: it reads 10.0 MiB and runs in the task of d")
     ] * 3
 
 
@@ -66,7 +66,7 @@ def test_a_shared_task_that_did_not_come_to_its_end_is_taken_apart_in_the_next_r
         day = DaysDemands(predictions, 128 * MIB, 1, JobHistory((last,)))
         shared = share_tasks(graph, DeclaredDemands(), day, {}, 128 * MIB)
         assert shared.joined.into == into
-    assert shared.edges[0].reason == "durable, without a task of its own: it reads 1.0 MiB and runs in that of c"
+    assert shared.edges[0].reason == "durable, without a task of its own: it reads 1.0 MiB and runs in the task of c"
 
 
 def test_forward_edges_stay_inside_spark() -> None:
