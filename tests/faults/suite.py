@@ -28,6 +28,7 @@ import duckdb
 
 from airflow_abs.demo.services import AirflowServices
 from airflow_abs.exchange.paths import JobFolder
+from airflow_abs.exchange.records.plan import read_plan
 from airflow_abs.exchange.records.recovery_claim import list_claims
 from tests.airflow_settings import FOR_TESTS
 from tests.faults.injection import DEFAULT_PACE, Fault, Injector, Pace
@@ -52,7 +53,8 @@ SETTINGS = FOR_TESTS | {
 
 @dataclass(slots=True)
 class FaultRun:
-    """One run of the pipeline and what it went through. `seconds` is from its start to its end."""
+    """One run of the pipeline and what it went through. `seconds` is from its start to its end; `grouped` says whether
+    rows were grouped before their consumer joined them."""
 
     seed: int
     state: str = ""
@@ -60,6 +62,7 @@ class FaultRun:
     right: bool = False
     tries: int = 0
     recomputed_bytes: int = 0
+    grouped: bool = False
     faults: list[Fault] = field(default_factory=list)
 
 
@@ -85,11 +88,13 @@ class Report:
         rows = "\n".join(f"| {kind} | {count} |" for kind, count in sorted(faults.items()))
         foreign = ", ".join(f"{kind} {count}" for kind, count in self.foreign.items())
         wrong = [run.seed for run in self.runs if not run.right]
+        grouped = sum(run.grouped for run in self.runs)
         return "\n".join(
             [
                 f"| fault (seed {self.seed}) | times |", "|---|---|", rows, f"| **all** | **{faults.total()}** |", "",
                 f"* runs: {len(self.runs)}, with the oracle's output: {sum(run.right for run in self.runs)}"
                 + (f" (not: seeds {wrong})" if wrong else ""),
+                *([f"* runs that grouped rows before a join: {grouped}"] if grouped else []),
                 *([f"* rows that others appended to the tables meanwhile: {foreign}"] if foreign else []),
                 f"* tries of subtasks beyond the first: {sum(run.tries for run in self.runs)}",
                 f"* operations that Spark started: {self.operations}; started twice on one server: {self.twice}",
@@ -101,12 +106,15 @@ class Report:
 
 
 @contextlib.contextmanager
-def faulty_airflow(folder: Path, *, executors: int = 0, tables: Tables | None = None) -> Iterator[AirflowServices]:
+def faulty_airflow(
+    folder: Path, *, executors: int = 0, tables: Tables | None = None, grouped: bool = False
+) -> Iterator[AirflowServices]:
     """A real Airflow with the fault DAGs; `folder` gets lake, mart, Spark's events, and a small exchange if it may.
 
-    With `executors`, Spark's tasks run in so many processes of their own, else in the server.
+    With `executors`, Spark's tasks run in so many processes of their own, else in the server. If the orders are
+    `grouped` where they are joined, there are enough of them for a run to measure that this pays before the join.
     """
-    lake = make_lake(folder / "lake", ROWS)
+    lake = make_lake(folder / "lake", 3 * ROWS if grouped else ROWS)
     shutil.copytree(Path(__file__).parent / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
     exchange, events = folder / "exchange", folder / "events"
     exchange.mkdir()
@@ -126,6 +134,7 @@ def faulty_airflow(folder: Path, *, executors: int = 0, tables: Tables | None = 
     environment = SETTINGS | {
         "AIRFLOW_ABS_FAULTS_LAKE": str(lake),
         "AIRFLOW_ABS_FAULTS_MART": str(folder / "mart"),
+        **({"AIRFLOW_ABS_FAULTS_GROUPED": "1", "AIRFLOW__ADAPTIVE_SPARK__TARGET_BYTES": "1800000"} if grouped else {}),
         "AIRFLOW__ADAPTIVE_SPARK__EXCHANGE": f"file://{exchange}",
         "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": json.dumps(spark),
         **(tables.environment if tables else {}),
@@ -200,6 +209,8 @@ def _run(
     states = airflow.api.task_instances("faults", run_id)
     run.tries = sum(each.try_number - 1 for each in states if each.task_id.endswith(".run"))
     run.recomputed_bytes = _recomputed(job)
+    if run.state == "success":
+        run.grouped = any(each.written.startswith("partial ") for each in read_plan(job).region("enriched").inputs)
     expected = answer(folder / "lake")
     run.right = run.state == "success" and read_output(folder, run_id) == expected
     for problem in tables.find_wrong(run_id, expected) if tables and run.right else ():
@@ -284,6 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--executors", type=int, default=2, help="processes that run Spark's tasks; 0: the server does")
     parser.add_argument("--only", action="append", default=[], help="a kind of fault; may be given several times")
     parser.add_argument("--no-tables", action="store_true", help="publish to files alone, and nobody else writes")
+    parser.add_argument("--grouped", action="store_true", help="group rows before the join, from the second run on")
     parser.add_argument("--per-run", type=int, default=DEFAULT_PACE.per_run, help="faults in one run of the pipeline")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--folder", type=Path, help="keep everything here (default: a temporary folder)")
@@ -295,7 +307,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.ExitStack() as opened:
             with_tables = not (options.no_tables or options.mark or options.days)
             tables = opened.enter_context(open_tables(folder / "tables")) if with_tables else None
-            airflow = opened.enter_context(faulty_airflow(folder, executors=options.executors, tables=tables))
+            airflow = opened.enter_context(
+                faulty_airflow(folder, executors=options.executors, tables=tables, grouped=options.grouped)
+            )
             if options.mark:
                 quiet, marked = run_mark(options.seed, folder, airflow)
                 return 0 if marked.right and marked.seconds <= 2 * quiet else 1
