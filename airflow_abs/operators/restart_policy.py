@@ -82,13 +82,14 @@ _PYSPARK = "PySparkException"
 _SERVER_LOST = frozenset(
     {"SparkConnectGrpcException", "RetriesExceeded", "_InactiveRpcError", "_MultiThreadedRendezvous"}
 )
-_SOON = timedelta(seconds=5)
+_FIRST_SECONDS, _FACTOR, _MOST_SECONDS = 5, 3, 60
 
 
 @dataclass(frozen=True)
 class TransientErrorPolicy(RetryPolicy):
-    """For plan, decide, commit and release: soon again where the network or the storage failed, never for a mistake.
+    """For plan, decide, commit and release: again where the network or the storage failed, never for a mistake.
 
+    The first retry follows soon, later ones after up to a minute: a Spark server that restarts is back by then.
     What neither says of itself whether it may pass nor is a mistake (an error of a storage client, of the system) is
     left to Airflow's `retries` and `retry_delay`. So is a worker that is killed: no policy sees that.
     """
@@ -99,10 +100,18 @@ class TransientErrorPolicy(RetryPolicy):
         name = type(exception).__name__
         match getattr(exception, "restartable", True if name in _SERVER_LOST else None):
             case True:
-                return RetryDecision.retry(_SOON, f"{name} may pass")
+                seconds = min(_FIRST_SECONDS * _FACTOR ** _failed_before(try_number, max_tries, context), _MOST_SECONDS)
+                return RetryDecision.retry(timedelta(seconds=seconds), f"{name} may pass")
             case None if not _is_mistake(exception):
                 return RetryDecision.default()
         return RetryDecision.fail(f"{name} would happen again")
+
+
+def _failed_before(try_number: int, max_tries: int, context: Context | None) -> int:
+    """How many tries failed before this one since the task was last cleared: a clear raises max_tries."""
+    if context is None:
+        return try_number - 1
+    return max(0, try_number - (max_tries - (context["task"].retries or 0)) - 1)
 
 
 def _is_mistake(exception: BaseException) -> bool:

@@ -34,6 +34,7 @@ from airflow_abs.restart_strategy import (
     check_strategy,
 )
 from airflow_abs.spark.errors import (
+    ConnectServerUnreachableError,
     OperationCancelledError,
     RecomputationError,
     SparkOperationError,
@@ -171,6 +172,19 @@ def test_the_head_of_a_job_is_tried_again_unless_it_is_a_mistake(error: Exceptio
     assert TransientErrorPolicy().evaluate(error, 1, 3).action is action
 
 
+@pytest.mark.parametrize("clears", [0, 1])
+def test_the_head_of_a_job_outlasts_minutes_without_a_server(clears: int) -> None:
+    """A clear raises max_tries to the tries so far plus the retries."""
+    retries = 5
+    context: Any = {"task": SimpleNamespace(retries=retries)}
+    error, before = ConnectServerUnreachableError("gone"), clears * 4
+    decided = [
+        TransientErrorPolicy().evaluate(error, before + number, before + retries, context)
+        for number in range(1, retries + 1)
+    ]
+    assert [each.retry_delay.total_seconds() for each in decided if each.retry_delay] == [5, 15, 45, 60, 60]
+
+
 @pytest.fixture
 def without_policies(monkeypatch: pytest.MonkeyPatch) -> type[JobTask]:
     """A task of a job where Airflow has no retry policies. It raises its `error`."""
@@ -208,7 +222,7 @@ def test_a_task_asks_its_policy_itself_where_airflow_does_not(
         task_id="t", exchange="/x", job="j", conn_id="spark", retry_policy=TransientErrorPolicy(), retries=3
     )
     task.error = error
-    context: Any = {"ti": SimpleNamespace(try_number=1, max_tries=3)}
+    context: Any = {"task": task, "ti": SimpleNamespace(try_number=1, max_tries=3)}
     for call in (task.execute, partial(task.execute_complete, event={})):
         with pytest.raises(raised) as caught:
             call(context)
