@@ -18,8 +18,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from airflow_abs.cli.output.connect_proxy import proxy_configuration
 from airflow_abs.spark.server.free_ports import choose_free_ports
-from testbed.connect_proxy import proxy_configuration
 from testbed.host import CLUSTER_PROGRAMS, search_path
 from testbed.secrets import ensure_secrets
 from testbed.topology.place import PORTS, Place

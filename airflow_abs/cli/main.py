@@ -11,6 +11,7 @@ from pathlib import Path
 
 from airflow_abs.cli.commands.arguments import add_run_commands
 from airflow_abs.cli.commands.demo import DEFAULT_SCALE, add_demo, parse_dates
+from airflow_abs.cli.commands.manifests import add_manifests
 from airflow_abs.exchange.errors import ExchangeError
 from airflow_abs.spark.errors import SparkOperationError
 
@@ -20,6 +21,7 @@ _EXAMPLES = """examples:
   airflow-abs demo --dag diamond --json demo.json    another example DAG; the numbers as data
   airflow-abs generate --out /data/lake --dates 2026-01-01,2026-01-02,2026-01-03 --scale 1
   airflow-abs server status                          the Spark server that this host's tasks share
+  airflow-abs manifests kubernetes --image spark:4.2.0      a Spark server on Kubernetes that all runs share
   airflow-abs runs --exchange /data/exchange         list the runs in an exchange
   airflow-abs explain daily_revenue --exchange ...   the newest run: bytes, rules, ranges, attempts
   airflow-abs explain dags/daily_revenue.py          its graph, before anything ran
@@ -72,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     add_demo(commands)
     _add_generate(commands)
     _add_server(commands)
+    add_manifests(commands)
     _add_gc(commands)
     _add_stream(commands)
     add_run_commands(commands)

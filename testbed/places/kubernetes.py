@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,11 @@ class KubernetesCluster:
         """Of this host, as pods see it."""
         return _NETWORK["HOST_IP"]
 
+    @property
+    def pod_addresses(self) -> list[str]:
+        """All that a pod may get."""
+        return [str(each) for each in ip_network(_NETWORK["POD_CIDR"]).hosts()]
+
     def ask(self, path: str, method: str = "GET", body: Any = None) -> Any:
         """What the API answers an administrator; None for what is not there.
 
@@ -139,12 +145,12 @@ class KubernetesCluster:
     def create(self, *manifests: Mapping[str, Any]) -> None:
         """Objects of a namespace; those that are there are replaced."""
         for each in manifests:
-            version, namespace = each["apiVersion"], each["metadata"].get("namespace")
-            kinds = f"{each['kind'].lower()}s"
-            path = f"/{'apis' if '/' in version else 'api'}/{version}"
-            path += f"/namespaces/{namespace}/{kinds}" if namespace else f"/{kinds}"
-            self.ask(f"{path}/{each['metadata']['name']}", "DELETE")
-            self.ask(path, "POST", each)
+            self.delete(each)
+            self.ask(_path(each), "POST", each)
+
+    def delete(self, manifest: Mapping[str, Any]) -> None:
+        """The object of this kind and name, and what it owns."""
+        self.ask(f"{_path(manifest)}/{manifest['metadata']['name']}?propagationPolicy=Background", "DELETE")
 
     def find(self, kinds: str, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
         """All objects of a kind in the core of the API, such as `pods`."""
@@ -162,8 +168,9 @@ class KubernetesCluster:
         for pod in json.loads(found["/api/v1/pods"])["items"]:
             if pod["status"]["phase"] == "Pending":
                 continue
-            path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/log"
-            found[path] = str(self.ask(path))
+            path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/log?container="
+            for container in pod["spec"]["containers"]:
+                found[f"{path}{container['name']}"] = str(self.ask(f"{path}{container['name']}"))
         return found
 
     def account_token(self, account: str) -> str:
@@ -194,6 +201,15 @@ class KubernetesCluster:
             }
             return conditions.get("Ready") == "True"
         return False
+
+
+def _path(manifest: Mapping[str, Any]) -> str:
+    """Of its kind, in its namespace."""
+    version, namespace = manifest["apiVersion"], manifest["metadata"].get("namespace")
+    kind = manifest["kind"].lower()
+    kinds = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+    path = f"/{'apis' if '/' in version else 'api'}/{version}"
+    return f"{path}/namespaces/{namespace}/{kinds}" if namespace else f"{path}/{kinds}"
 
 
 def _cgroups() -> list[Path]:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +26,7 @@ PROGRAMS, IMAGES, MODULES = HOME / "programs", HOME / "images", HOME / "modules"
 RELEASE = "1.34.4"
 PAUSE_IMAGE = "airflow-abs.test/pause:1"
 SPARK_IMAGE = "airflow-abs.test/spark:1"
+PROXY_IMAGE = "airflow-abs.test/nginx:1"
 DEBIAN = {"containerd": "containerd", "ctr": "containerd", "runc": "runc", "iptables": "iptables"} | {
     "debootstrap": "debootstrap",
     "conntrack": "conntrack",
@@ -43,6 +44,10 @@ _VERSION = "k8s.io/component-base/version"
 _SUITES = {(3, 11): "bookworm", (3, 13): "trixie"}
 """Debian's release by its Python, which must be that of this environment: functions travel between the two."""
 _OF_DEBIAN = ("default-jre-headless", "python3", "tini", "procps")
+_WITH_PROXY = "trixie"
+"""Bookworm's nginx is older than the `http2` that newer ones want."""
+_SPARKS_USER = "spark:x:185:0:Spark:/tmp:/usr/sbin/nologin\n"
+"""As in Spark's own images."""
 _PYTHON = (
     *("py4j", "pandas", "numpy", "pyarrow", "python-dateutil", "pytz", "tzdata", "six", "zstandard"),
     *("grpcio", "grpcio-status", "protobuf", "googleapis-common-protos"),
@@ -78,7 +83,7 @@ def check_host() -> None:
 
 def is_fetched() -> bool:
     wanted = (PROGRAMS / name for name in _BUILT)
-    return all(each.exists() for each in (*wanted, IMAGES / "pause.tar", IMAGES / "spark.tar", MODULES))
+    return all(each.exists() for each in (*wanted, *(IMAGES / f"{name}.tar" for name in _IMAGES), MODULES))
 
 
 def fetch() -> None:
@@ -94,7 +99,7 @@ def fetch() -> None:
         _build()
     if not MODULES.exists():
         _install_provider()
-    for name, make in (("pause", _make_pause), ("spark", _make_spark)):
+    for name, make in _IMAGES.items():
         if not (IMAGES / f"{name}.tar").exists():
             with TemporaryDirectory(dir=HOME) as temporary:
                 make(Path(temporary), IMAGES / f"{name}.tar")
@@ -126,10 +131,9 @@ def _make_pause(temporary: Path, archive: Path) -> None:
 def _make_spark(temporary: Path, archive: Path) -> None:
     """Debian with Java and Python, then this environment's Spark and what its Python workers import."""
     system, spark = temporary / "system", temporary / "spark"
-    include = f"--include={','.join(_OF_DEBIAN)}"
-    _run(["debootstrap", "--variant=minbase", include, _SUITES[sys.version_info[:2]], str(system)])
-    for unneeded in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man"):
-        shutil.rmtree(system / unneeded, ignore_errors=True)
+    _make_system(system, _SUITES[sys.version_info[:2]], _OF_DEBIAN)
+    with (system / "etc" / "passwd").open("a") as passwd:
+        passwd.write(_SPARKS_USER)
     modules = spark / f"usr/local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/dist-packages"
     modules.mkdir(parents=True)
     shutil.copytree(pyspark_folder(), spark / "opt" / "spark", ignore=shutil.ignore_patterns("__pycache__", "examples"))
@@ -138,6 +142,25 @@ def _make_spark(temporary: Path, archive: Path) -> None:
         _copy_distribution(name, modules)
     shutil.copy(SCRIPTS / "image" / "entrypoint.sh", spark / "opt" / "entrypoint.sh")
     write_image(archive, SPARK_IMAGE, [system, spark], ["/opt/entrypoint.sh"], "/opt/spark")
+
+
+def _make_proxy(temporary: Path, archive: Path) -> None:
+    _make_system(temporary / "system", _WITH_PROXY, ("nginx-light",))
+    write_image(archive, PROXY_IMAGE, [temporary / "system"], [])
+
+
+def _make_system(folder: Path, suite: str, packages: Sequence[str]) -> None:
+    """Debian with these packages."""
+    _run(["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, str(folder)])
+    for unneeded in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man"):
+        shutil.rmtree(folder / unneeded, ignore_errors=True)
+
+
+_IMAGES: Mapping[str, Callable[[Path, Path], None]] = {
+    "pause": _make_pause,
+    "spark": _make_spark,
+    "nginx": _make_proxy,
+}
 
 
 def _copy_distribution(name: str, folder: Path) -> None:

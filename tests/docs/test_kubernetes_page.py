@@ -10,18 +10,20 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import yaml
 
 from airflow_abs import __version__
+from airflow_abs.cli.commands.manifests import server_of
 from airflow_abs.cli.main import _parser
+from airflow_abs.cli.output.connect_proxy import proxy_configuration
 from airflow_abs.demo.bound_child import start_bound, stop_group
 from airflow_abs.get_provider_info import get_provider_info
 from airflow_abs.spark.server.connector_jars import SETTINGS
 from airflow_abs.spark.server.free_ports import choose_free_ports
-from testbed.connect_proxy import proxy_configuration
 from testbed.host import search_path
 from tests.places.test_kubernetes import drivers_role
 
@@ -55,19 +57,30 @@ def command(start: str) -> str:
     return str(line)
 
 
-SERVER, VALUES, CRON_JOB, _ROLE = (list(yaml.safe_load_all(block)) for block in blocks("yaml"))
-SERVER_BY_KIND: dict[str, Any] = {each["kind"]: each for each in SERVER}
+def printed_manifests() -> list[dict[str, Any]]:
+    """What the page's command writes to `connect.yaml`."""
+    line, _, file = command("airflow-abs manifests").removeprefix("airflow-abs ").partition(" > ")
+    assert f"kubectl apply --filename {file}" in PAGE
+    options = _parser().parse_args(shlex.split(line))
+    (settings,) = blocks("properties")
+    assert f"`{options.properties_file}`:\n\n```properties\n" in PAGE
+    with TemporaryDirectory() as folder:
+        options.properties_file = Path(folder) / options.properties_file
+        options.properties_file.write_text(settings)
+        return list(yaml.safe_load_all(server_of(options).manifests()))
+
+
+VALUES, CRON_JOB, _ROLE = (list(yaml.safe_load_all(block)) for block in blocks("yaml"))
+SERVER_BY_KIND = {each["kind"]: each for each in printed_manifests()}
 (CHART,) = VALUES
 POD = SERVER_BY_KIND["Deployment"]["spec"]["template"]["spec"]
 DRIVER, TLS = POD["containers"]
 (GC,) = CRON_JOB[0]["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
 SERVICE = SERVER_BY_KIND["Service"]
 HOST = f"{SERVICE['metadata']['name']}.{SERVICE['metadata']['namespace']}.svc"
-PROPERTIES = {
-    line.split()[0]: line.split(maxsplit=1)[1].strip()
-    for line in SERVER_BY_KIND["ConfigMap"]["data"]["spark.conf"].splitlines()
-    if not line.startswith("#")
-}
+PROPERTIES = dict(
+    line.split(maxsplit=1) for line in SERVER_BY_KIND["ConfigMap"]["data"]["connect.properties"].splitlines()
+)
 
 
 def test_every_image_of_a_manifest_is_built_by_the_page_or_the_composes() -> None:
@@ -105,52 +118,25 @@ def test_the_server_has_the_settings_of_the_other_pages() -> None:
     assert f"create secret generic {secret['name']} --from-literal={secret['key']}=" in PAGE
 
 
-def test_names_of_the_manifests_fit_one_another() -> None:
+def test_names_of_the_page_and_of_the_manifests_fit_one_another() -> None:
     account = SERVER_BY_KIND["ServiceAccount"]["metadata"]
-    assert {each["metadata"]["namespace"] for each in SERVER} == {
-        account["namespace"],
-        PROPERTIES["spark.kubernetes.namespace"],
-    }
-    assert (
-        POD["serviceAccountName"]
-        == account["name"]
-        == PROPERTIES["spark.kubernetes.authenticate.executor.serviceAccountName"]
-    )
-    assert SERVER_BY_KIND["Role"] == drivers_role()
-    binding = SERVER_BY_KIND["RoleBinding"]
-    assert binding["roleRef"]["name"] == SERVER_BY_KIND["Role"]["metadata"]["name"]
-    assert [each["name"] for each in binding["subjects"]] == [account["name"]]
+    assert account["annotations"] == {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/spark"}
+    assert POD["serviceAccountName"] == account["name"]
+    assert PROPERTIES["spark.kubernetes.authenticate.executor.serviceAccountName"] == account["name"]
+    assert SERVER_BY_KIND["Role"]["rules"] == drivers_role()["rules"]
     spec = SERVER_BY_KIND["Deployment"]["spec"]
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] == SERVICE["spec"]["selector"]
-    mounted = {mount["name"] for container in POD["containers"] for mount in container["volumeMounts"]}
-    assert mounted == {each["name"] for each in POD["volumes"]}
-    (connect,) = [each for each in POD["volumes"] if each["name"] == "connect"]
-    nginx, certificate = connect["projected"]["sources"]
-    assert f"create configmap {nginx['configMap']['name']} --from-file=nginx.conf" in PAGE
-    assert f"create secret tls {certificate['secret']['name']} --cert tls.crt --key tls.key" in PAGE
+    volumes = {each["name"]: each for each in POD["volumes"]}
+    assert {mount["name"] for container in POD["containers"] for mount in container["volumeMounts"]} == {*volumes}
+    secret = volumes["certificate"]["secret"]["secretName"]
+    assert f"create secret tls {secret} --cert tls.crt --key tls.key" in PAGE
+    assert f"-addext subjectAltName=DNS:{HOST}" in PAGE
     (port,) = SERVICE["spec"]["ports"]
     assert TLS["ports"] == [{"name": port["targetPort"], "containerPort": port["port"]}]
     assert TLS["readinessProbe"]["httpGet"]["port"] == port["targetPort"]
     (volume,), (mount,) = CHART["volumes"], CHART["volumeMounts"]
     assert f"create configmap {volume['configMap']['name']} --from-file=ca.crt=tls.crt" in PAGE
     assert CHART["env"] == [{"name": "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "value": f"{mount['mountPath']}/ca.crt"}]
-
-
-def test_the_printed_sed_gives_the_proxy_that_is_tested(tmp_path: Path) -> None:
-    (tmp_path / "docker").symlink_to(ROOT / "docker")
-    subprocess.run(["sh", "-c", command("sed ")], cwd=tmp_path, check=True, timeout=30)
-    (port,) = SERVICE["spec"]["ports"]
-    expected = proxy_configuration(
-        bind="0.0.0.0",  # noqa: S104 - of the container
-        port=port["port"],
-        upstream=f"{PROPERTIES['spark.connect.grpc.binding.address']}:15002",
-        secrets="/run/secrets",
-        run="/tmp",
-        has_http2_directive=True,
-    ).replace("/run/secrets/connect", "/etc/connect/tls")
-    assert (tmp_path / "nginx.conf").read_text() == expected
-    assert {"name": "connect", "mountPath": "/etc/connect"} in TLS["volumeMounts"]
-    assert "/etc/connect/nginx.conf" in TLS["command"]
 
 
 @pytest.mark.cluster

@@ -21,12 +21,14 @@ import pytest
 import requests
 import yaml
 
+from airflow_abs.cli.main import main
 from airflow_abs.exchange.paths import JobFolder
 from airflow_abs.hooks.clusters import ClusterManager, ServerStart, open_cluster
 from testbed.places.kubernetes import DRIVER, NAMESPACE, KubernetesCluster
-from testbed.places.kubernetes_programs import MODULES, SPARK_IMAGE
+from testbed.places.kubernetes_programs import MODULES, PROXY_IMAGE, SPARK_IMAGE
+from testbed.secrets import make_certificate
 from tests.airflow_settings import TREE
-from tests.places.daily import SECONDS
+from tests.places.daily import SECONDS, Daily
 from tests.places.on_cluster import START, OnCluster
 from tests.waiting import wait_until
 
@@ -35,8 +37,9 @@ pytestmark = [pytest.mark.places, pytest.mark.spark, pytest.mark.services, pytes
 PAGE = Path(__file__).parents[2] / "docs" / "kubernetes.md"
 AIRFLOW = "airflow"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-PLAN = "revenue.plan"
+PLAN, TEAM = "revenue.plan", "data"
 IMPATIENT = "impatient_on_cluster"
+SHARED_SERVER, SHARED_CONNECTION = "spark-connect", "shared_spark"
 _IN_SPACE = {"apiVersion": "v1", "metadata": {"namespace": NAMESPACE}}
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -142,6 +145,14 @@ def connections(kubernetes: KubernetesCluster) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="module")
+def certificate(kubernetes: KubernetesCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one for whatever address a pod gets: this host does not ask the node's name server."""
+    folder = tmp_path_factory.mktemp("certificate")
+    make_certificate(folder, kubernetes.pod_addresses)
+    return folder
+
+
 def conf(*shared: Path) -> dict[str, str]:
     volumes = {
         f"spark.kubernetes.{role}.volumes.hostPath.shared{number}.{what}.path": str(path)
@@ -168,13 +179,24 @@ def conf(*shared: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def place(
-    kubernetes: KubernetesCluster, connections: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+    kubernetes: KubernetesCluster,
+    connections: dict[str, Any],
+    certificate: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Place]:
     folder, began = tmp_path_factory.mktemp("kubernetes"), time.monotonic()
     config = connections["KUBERNETES_DEFAULT"]["extra"]["kube_config_path"]
     modules = os.pathsep.join([TREE, str(MODULES)])  # Airflow's provider, which the tests' environment does without
+    roots = str(certificate / "ca.crt")
     env = {"KUBECONFIG": config, "SPARK_SUBMIT_OPTS": QUICK, "PYTHONPATH": modules}
-    with Place.started(folder, connections, conf(folder / "shared"), env, kubernetes=kubernetes) as airflow:
+    env["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"] = roots
+    template = folder / "pod.yaml"
+    template.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"team": TEAM}}, "spec": {}})
+    )
+    templates = {f"spark.kubernetes.{role}.podTemplateFile": str(template) for role in ("driver", "executor")}
+    server = {**conf(folder / "shared"), **templates}
+    with Place.started(folder, connections, server, env, kubernetes=kubernetes) as airflow:
         print(f"Airflow is up after {time.monotonic() - began:.0f} s", flush=True)
         yield airflow
 
@@ -183,8 +205,11 @@ def test_a_day_is_right_its_token_is_nowhere_and_nothing_is_left(place: Place) -
     with place.held(0) as run_id:
         (driver,) = place.pods("driver")
         assert place.server(run_id).application == f"{NAMESPACE}:{driver}"
+        of_template = [each["metadata"]["labels"].get("team") for each in place.kubernetes.find("pods")]
+        assert of_template == [TEAM] * len(of_template)
+        assert place.pods("executor")
         shown = {**place.kubernetes.everything(), **place.pages(driver), **place.environments()}
-        assert f"/api/v1/namespaces/{NAMESPACE}/pods/{driver}/log" in shown
+        assert f"/api/v1/namespaces/{NAMESPACE}/pods/{driver}/log?container=spark-kubernetes-driver" in shown
         place.look_for_token(run_id, shown, held=place.token_of(driver))
     place.ends_right(run_id, 0)
     place.nothing_is_left(run_id)
@@ -236,6 +261,81 @@ def test_a_place_that_is_full_is_told_waited_for_and_given_up_in_time(place: Pla
     place.kubernetes.ask(f"/api/v1/namespaces/{NAMESPACE}/resourcequotas/full", "DELETE")
     place.ends_right(patient, 3)
     place.nothing_is_left(patient)
+
+
+@pytest.fixture
+def printed_server(
+    place: Place, certificate: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The token of the server whose manifests `airflow-abs manifests` prints, and its Deployment. It is starting."""
+    settings = (f"--conf={key}={value}" for key, value in conf(place.shared).items() if ".driver." not in key)
+    images = (f"--image={SPARK_IMAGE}", f"--proxy-image={PROXY_IMAGE}")
+    assert main(["manifests", "kubernetes", *images, "--cpu=100m", *settings]) == 0
+    manifests = {each["kind"]: each for each in yaml.safe_load_all(capsys.readouterr().out)}
+    token = secrets.token_hex(32)
+    files = {"tls.crt": (certificate / "connect.crt").read_text(), "tls.key": (certificate / "connect.key").read_text()}
+    for name, kind, data in (("token", "Opaque", {"token": token}), ("tls", "kubernetes.io/tls", files)):
+        metadata = {"name": f"{SHARED_SERVER}-{name}", "namespace": NAMESPACE}
+        place.kubernetes.create({**_IN_SPACE, "kind": "Secret", "metadata": metadata, "type": kind, "stringData": data})
+    place.kubernetes.create(*manifests.values())
+    try:
+        yield token, manifests["Deployment"]
+    finally:
+        for each in manifests.values():
+            place.kubernetes.delete(each)
+        for name in ("token", "tls"):
+            place.kubernetes.ask(f"/api/v1/namespaces/{NAMESPACE}/secrets/{SHARED_SERVER}-{name}", "DELETE")
+
+
+def ready_server(place: Place, gone: str = "") -> tuple[str, str]:
+    """The name and the address of the shared server's pod, once it answers; not that of the one that is gone."""
+    found: list[tuple[str, str]] = []
+
+    def is_ready() -> bool:
+        for pod in place.kubernetes.find("pods"):
+            conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions", ())}
+            of_server = pod["metadata"].get("labels", {}).get("app") == SHARED_SERVER
+            if of_server and pod["metadata"]["name"] != gone and conditions.get("Ready") == "True":
+                found.append((pod["metadata"]["name"], pod["status"]["podIP"]))
+        return bool(found)
+
+    wait_until(is_ready, SECONDS, seen=lambda: str(place.kubernetes.find("pods")))
+    return found[0]
+
+
+def share_folder(place: Place, deployment: dict[str, Any]) -> None:
+    """The exchange would be an object store; here it is a folder of the node, and Airflow's user, root, owns it."""
+    pod = deployment["spec"]["template"]["spec"]
+    pod["volumes"].append({"name": "shared", "hostPath": {"path": str(place.shared)}})
+    server = pod["containers"][0]
+    server["securityContext"] = {"runAsUser": 0, "runAsNonRoot": False}
+    server["volumeMounts"].append({"name": "shared", "mountPath": str(place.shared)})
+    place.kubernetes.create(deployment)
+
+
+def test_the_printed_server_runs_a_day_and_its_pod_is_replaced(
+    place: Place, printed_server: tuple[str, dict[str, Any]]
+) -> None:
+    token, deployment = printed_server
+    as_printed, _ = ready_server(place)
+    share_folder(place, deployment)
+    example = Path(TREE, "dags", "daily_revenue.py").read_text()
+    (place.folder / "dags" / "daily_revenue.py").write_text(
+        example.replace('"spark_connect_default"', f'"{SHARED_CONNECTION}"')
+    )
+    daily = Daily(place.airflow, place.data, place.mart / "daily_revenue")
+    pod, address = ready_server(place, gone=as_printed)
+    connection = {"connection_id": SHARED_CONNECTION, "conn_type": "spark_connect", "port": 15003}
+    connection |= {"password": token, "extra": json.dumps({"use_ssl": True})}
+    place.api.request("POST", "/connections", json={**connection, "host": address})
+    daily.ends_right(daily.start(0, "shared-0"), 0)
+    assert place.pods("executor")
+    assert {name for name, text in place.kubernetes.everything().items() if token in text} == set()
+    place.delete(pod)
+    new, address = ready_server(place, gone=pod)
+    place.api.request("PATCH", f"/connections/{SHARED_CONNECTION}", json={**connection, "host": address})
+    daily.ends_right(daily.start(1, "shared-1"), 1)
+    print(f"{pod} was deleted, and {new} took its place", flush=True)
 
 
 @pytest.fixture

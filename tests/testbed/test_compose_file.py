@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from testbed.connect_proxy import proxy_configuration
+from airflow_abs.cli.output.connect_proxy import proxy_configuration
 from testbed.secrets import ensure_secrets
 from testbed.topology.place import SECRETS
 from testbed.topology.services import services

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_abs.cli.output.connect_proxy import proxy_configuration
 from airflow_abs.demo.bound_child import start_bound, stop_group
 from airflow_abs.spark.connect.endpoint import ConnectEndpoint
 from airflow_abs.spark.server.free_ports import choose_free_ports
-from testbed.connect_proxy import proxy_configuration
 from testbed.host import search_path
 from testbed.secrets import make_certificate
 

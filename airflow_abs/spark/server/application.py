@@ -17,6 +17,16 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 TOKEN_SETTING = "spark.connect.authenticate.token"  # noqa: S105 - a name
 PORT_SETTING = "spark.connect.grpc.binding.port"
 NO_JAR = "spark-internal"
+SERVER_SETTINGS = {
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.session.timeZone": "UTC",
+    # The triggerer or a worker may be away for a while; what it started continues.
+    "spark.connect.execute.manager.detachedTimeout": "2h",
+    "spark.connect.session.manager.defaultSessionTimeout": "24h",
+    # As on YARN and Kubernetes: `plan` counts the slots as soon as the server answers.
+    "spark.scheduler.minRegisteredResourcesRatio": "0.8",
+}
+"""Suggested for every Connect server on a cluster."""
 _TIMEOUT_PLUGIN = "org.apache.spark.deploy.DriverTimeoutPlugin"
 # Of the event log one line is wanted, and these would be many or long. Whole names: Spark takes no patterns here.
 _UNWANTED_EVENTS = (
@@ -54,21 +64,12 @@ def server_properties(conf: Mapping[str, str], lifetime: float) -> dict[str, str
         conf: the author's, which take precedence over what is only suggested here.
         lifetime: seconds after which it ends in any case; in whole minutes.
     """
-    suggested = {
-        "spark.scheduler.mode": "FAIR",
-        "spark.sql.session.timeZone": "UTC",
-        # The triggerer or a worker may be away for a while; what it started continues.
-        "spark.connect.execute.manager.detachedTimeout": "2h",
-        "spark.connect.session.manager.defaultSessionTimeout": "24h",
-        # As on YARN and Kubernetes: `plan` counts the slots as soon as the server answers.
-        "spark.scheduler.minRegisteredResourcesRatio": "0.8",
-    }
     plugins = [name for name in conf.get("spark.plugins", "").split(",") if name]
     fixed = {
         "spark.plugins": ",".join([*plugins, _TIMEOUT_PLUGIN]),
         "spark.driver.timeout": f"{math.ceil(lifetime / 60)}min",
     }
-    return suggested | dict(conf) | fixed
+    return SERVER_SETTINGS | dict(conf) | fixed
 
 
 def announcing_properties(folder: str) -> dict[str, str]:
