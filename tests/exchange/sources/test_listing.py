@@ -64,7 +64,7 @@ def test_a_table_is_not_read_as_files(root: ExchangePath, log: str, told: str) -
     with pytest.raises(ExchangeError) as caught:
         listed(root, "t")
     assert f"source {locate(root / 't')}: {told}" in str(caught.value)
-    assert str(caught.value).endswith(f"by a glob, such as Files('{locate(root / 't')}/*.parquet')")
+    assert str(caught.value).endswith(f"with a glob, such as Files('{locate(root / 't')}/*.parquet')")
     assert listed(root, "t/*.parquet") == ["t/a.parquet"]
 
 

@@ -105,7 +105,7 @@ def test_a_large_file_that_cannot_be_cut_needs_a_schema(
 
 @pytest.mark.parametrize("missing", ["", "nowhere"])
 def test_without_files_there_is_nothing_to_infer_from(session: Any, tmp_path: Path, missing: str) -> None:
-    with pytest.raises(JobGraphError, match="matches no files to read a schema from; check the path of the day"):
+    with pytest.raises(JobGraphError, match="matches no files to read a schema from; check the path and its date"):
         resolve_files(session, "vertex 'orders'", Files(str(tmp_path / missing), format="csv"), Path)
 
 

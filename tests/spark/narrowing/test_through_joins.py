@@ -349,7 +349,7 @@ def _joined(rows: Any, others: Any, how: str = "inner") -> Any:
         ),
         (
             lambda rows, others: _joined(rows, others).groupBy("k").agg(f.collect_set("s").alias("x")),
-            "collect_set() is none of the functions",
+            "collect_set() is not one of the functions",
         ),
         (
             lambda rows, others: _joined(rows, others).fillna(0).groupBy("name").agg(f.sum("int").alias("x")),

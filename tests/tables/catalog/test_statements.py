@@ -43,5 +43,5 @@ def test_characters_that_mean_something_to_the_parser_are_escaped(text: str, lit
 
 def test_a_statement_that_spark_refuses_is_told_with_its_words() -> None:
     catalog = RecordedCatalog(refusals={"SHOW": StatementError("no metastore today")})
-    with pytest.raises(TableError, match=r"table d\.h: Spark refuses 'SHOW PARTITIONS `d`': no metastore today; see"):
+    with pytest.raises(TableError, match=r"table d\.h: Spark refuses 'SHOW PARTITIONS `d`': no metastore today; check"):
         ask("d.h", catalog, "SHOW PARTITIONS `d`")

@@ -219,5 +219,5 @@ def test_what_does_not_fit_is_refused_in_plan(
 
 def test_partitions_that_have_no_text_are_refused_in_plan(table: Path, publish: Publish) -> None:
     write_deltalake(table, ROWS.slice(0, 0), partition_by=["amount"])
-    with pytest.raises(TableError, match="is partitioned by 'amount', which is double; expected a text"):
+    with pytest.raises(TableError, match="is partitioned by 'amount', which is double; expected a string"):
         publish()
