@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_abs.airflow_abilities import SkipMixin
 from airflow_abs.core.graph.joining import find_idle
+from airflow_abs.operators.job_task import JobTask
 from airflow_abs.operators.ordering import TOLERANT
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_abs.core.graph.job_graph import JobGraph
 
 
-class SkipsIdleRegions(SkipMixin):
+class SkipsIdleRegions(JobTask, SkipMixin):
     """A task after which regions may have nothing to do, and nothing to wait for any more."""
 
     def skip_idle(
@@ -36,13 +37,12 @@ class SkipsIdleRegions(SkipMixin):
             into, ended: as in `find_idle`.
             returned: what `execute` would return.
         """
-        dag: Any = self.dag  # type: ignore[attr-defined]
-        tasks = {name: [dag.get_task(task_id) for task_id in ids] for name, ids in tasks_of_regions.items()}
+        tasks = {name: [self.dag.get_task(task_id) for task_id in ids] for name, ids in tasks_of_regions.items()}
         tolerant = {name for name, own in tasks.items() if all(task.trigger_rule == TOLERANT for task in own)}
         idle = find_idle(graph, into, tolerant, ended)
-        skipped = [task for name in idle for task in tasks[name] if task.task_id != self.task_id]  # type: ignore[attr-defined]
+        skipped = [task for name in idle for task in tasks[name] if task.task_id != self.task_id]
         if skipped:
             self.log.info("skipping the tasks of %s: nothing to do, and nothing to wait for", ", ".join(idle))
-            if self.do_xcom_push:  # type: ignore[attr-defined]
+            if self.do_xcom_push:
                 context["ti"].xcom_push(key="return_value", value=returned)
             self.skip(context["ti"], skipped)

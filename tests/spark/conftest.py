@@ -1,4 +1,4 @@
-"""A DataFrame session for tests that compile, on the suite's shared server."""
+"""A DataFrame session on the suite's shared server, and a cluster that has no executors at first."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.spark.empty_cluster import empty_cluster, server_on
+
 if TYPE_CHECKING:
     from airflow_abs.spark.connect.endpoint import ConnectEndpoint
+    from tests.standalone import Standalone
 
 
 @pytest.fixture(scope="module")
@@ -22,3 +25,16 @@ def session(connect_server: ConnectEndpoint) -> Iterator[Any]:
 @pytest.fixture(scope="session", autouse=True)
 def imported_airflow(airflows_logging: None) -> None:
     """Most tests here read what is logged."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """A master without a worker."""
+    with empty_cluster(tmp_path_factory.mktemp("cluster")) as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def endpoint(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectEndpoint]:
+    with server_on(cluster, tmp_path_factory.mktemp("server")) as endpoint:
+        yield endpoint

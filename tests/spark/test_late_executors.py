@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.errors import ResourcesError
 from airflow_abs.spark.session_capacity import await_executors
 from tests.job_runner import JobRun, plan_run, program_of, rows
-from tests.spark.empty_cluster import empty_cluster, server_on
 from tests.spark.test_session_capacity import ended_stream, parquet
 from tests.standalone import Standalone, worker_started
 
@@ -29,18 +27,6 @@ LATE_SECONDS = 75.0  # a subtask says what it waits for after a minute
 RESOURCE_TIMEOUT = 240.0
 SHORT_TIMEOUT = 3.0
 NONE = "the cluster has at most 2 cores, as Spark says of one without executors; give the server"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    with empty_cluster(tmp_path_factory.mktemp("cluster")) as place:
-        yield place
-
-
-@pytest.fixture(scope="module")
-def endpoint(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectEndpoint]:
-    with server_on(cluster, tmp_path_factory.mktemp("server")) as endpoint:
-        yield endpoint
 
 
 def plan_copy(endpoint: ConnectEndpoint, root: Path, resource_timeout: float) -> JobRun:

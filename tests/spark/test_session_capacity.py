@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from airflow_abs.spark.connect.session import open_session
 from airflow_abs.spark.errors import ResourcesError
 from airflow_abs.spark.planning import check_shared
 from airflow_abs.spark.session_capacity import await_executors, read_slots
-from tests.spark.empty_cluster import empty_cluster, server_on
 from tests.spark.stream.streams import Place
 from tests.standalone import Standalone, worker_started
 
@@ -29,18 +28,6 @@ pytestmark = [pytest.mark.spark]
 SECONDS = 2.0
 LATE_SECONDS = 120.0
 NO_EXECUTOR = "and the cluster has at most 2 cores, as Spark says of one without executors; give the server executors"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    with empty_cluster(tmp_path_factory.mktemp("cluster")) as place:
-        yield place
-
-
-@pytest.fixture(scope="module")
-def endpoint(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectEndpoint]:
-    with server_on(cluster, tmp_path_factory.mktemp("server")) as endpoint:
-        yield endpoint
 
 
 def explained(session: Any) -> list[str]:

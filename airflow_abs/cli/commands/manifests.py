@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_abs.core.errors import InvalidValueError
+
 if TYPE_CHECKING:
     from airflow_abs.cli.output.kubernetes_server import KubernetesServer
 
+_PROPERTY = re.compile(r"([^\s=:]+)(?:\s*[=:]\s*|\s+)(\S.*)")
+"""One line as Java reads it, without its escapes."""
 _EXAMPLES = """examples:
   airflow-abs manifests kubernetes --image registry.example/spark:4.2.0 | kubectl apply -f -
   airflow-abs manifests kubernetes --image registry.example/spark:4.2.0 --executors 8 \\
@@ -60,9 +65,7 @@ def server_of(options: argparse.Namespace) -> KubernetesServer:
     """What the arguments ask for; a setting of `--conf` takes precedence over the file's."""
     from airflow_abs.cli.output.kubernetes_server import KubernetesServer
 
-    lines = options.properties_file.read_text().splitlines() if options.properties_file else []
-    properties = (line.strip() for line in lines)
-    conf = _pairs("=".join(line.split(None, 1)) for line in properties if line and not line.startswith("#"))
+    conf = _read_properties(options.properties_file) if options.properties_file else {}
     return KubernetesServer(
         options.image,
         options.namespace,
@@ -80,6 +83,23 @@ def server_of(options: argparse.Namespace) -> KubernetesServer:
 def _print_manifests(options: argparse.Namespace) -> int:
     print(server_of(options).manifests(), end="")
     return 0
+
+
+def _read_properties(file: Path) -> dict[str, str]:
+    """Raises:
+    InvalidValueError: a line is no setting, or has a backslash.
+    """
+    found = {}
+    for number, line in enumerate(map(str.strip, file.read_text().splitlines()), 1):
+        if line and line[0] not in "#!":
+            setting = _PROPERTY.fullmatch(line)
+            if setting is None or "\\" in line:
+                raise InvalidValueError(
+                    f"manifests: {file}, line {number}: found {line!r}; expected a setting and its value, without "
+                    "escapes or continued lines, such as spark.driver.memory 4g"
+                )
+            found[setting[1]] = setting[2]
+    return found
 
 
 def _pairs(texts: Iterable[str]) -> dict[str, str]:

@@ -126,7 +126,7 @@ spec:
   ports:
   - {{name: connect, port: 15003, targetPort: connect}}
 ---
-# Airflow's pods reach the TLS port, the executors the driver, and nobody else anything.
+# Only Airflow's pods reach the TLS port, and only executors reach the driver.
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {{name: {name}, namespace: {namespace}}}

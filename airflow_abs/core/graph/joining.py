@@ -90,7 +90,7 @@ def find_idle(
         graph: as declared.
         into: as in `JoinedGraph`.
         tolerant: regions that can do without the regions that they read from.
-        ended: regions of which all tasks are over, with all regions before them.
+        ended: regions whose tasks are over, as are those of all regions before them.
     """
     idle: dict[str, None] = {}
     for region in graph.regions:

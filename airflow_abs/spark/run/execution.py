@@ -114,7 +114,8 @@ class AttemptExecution:
             by_vertex = ProgressByVertex(*session, step, bound, wait)
             async with by_vertex.explained():
                 outcome = await execute_operation(self.connection, operation, on_progress=by_vertex)
-                self.work.spent = by_vertex.spent() if len(self.work.pieces) == 1 else {}
+                if len(self.work.pieces) == len(self.work.spec.region.steps) == 1:  # else these are not all seconds
+                    self.work.spent = by_vertex.spent()
             await self._count_passed(by_vertex, operation)
             return outcome
 

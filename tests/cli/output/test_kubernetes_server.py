@@ -67,14 +67,25 @@ def test_what_would_not_work_is_refused(options: dict[str, Any], told: str) -> N
 
 
 def test_the_command_prints_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "spark.conf").write_text("# of S3\nspark.executor.memory  4g\nspark.hadoop.fs.s3a.endpoint.region eu\n")
+    text = "# of S3\n! and\n\nspark.executor.memory  4g\nspark.hadoop.fs.s3a.endpoint.region eu\n"
+    (tmp_path / "spark.conf").write_text(f"{text}spark.a=1=2\n spark.b = s3a://lake/x\nspark.c: -Dx=y z\n")
     options = ["--namespace", "etl", "--executors", "4", "--conf", "spark.executor.memory=8g"]
     options += ["--properties-file", str(tmp_path / "spark.conf"), "--annotation", "role=arn:1"]
     assert main(["manifests", "kubernetes", "--image", IMAGE, *options]) == 0
     conf = {"spark.executor.memory": "8g", "spark.hadoop.fs.s3a.endpoint.region": "eu"}
+    conf |= {"spark.a": "1=2", "spark.b": "s3a://lake/x", "spark.c": "-Dx=y z"}
     expected = KubernetesServer(IMAGE, "etl", executors=4, annotations={"role": "arn:1"}, conf=conf).manifests()
     assert capsys.readouterr().out == expected
     assert main(["manifests", "kubernetes", "--image", "no image"]) == 1
     assert capsys.readouterr().err == (
         "airflow-abs: manifests: --image is 'no image'; expected an image such as apache/spark:4.2.0\n"
     )
+
+
+@pytest.mark.parametrize("line", ["spark.driver.memory", "spark.a C:\\\\x", "spark.a x\\"])
+def test_a_line_that_would_be_misread_is_refused(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "spark.conf"
+    file.write_text(f"spark.executor.memory 4g\n{line}\n")
+    assert main(["manifests", "kubernetes", "--image", IMAGE, "--properties-file", str(file)]) == 1
+    told = capsys.readouterr().err
+    assert f"manifests: {file}, line 2: found {line!r}; expected a setting and its value" in told

@@ -18,7 +18,7 @@ MIB = 2**20
 
 
 def share(graph: JobGraph, declared: DeclaredDemands | None = None, **read_mib: int) -> SharedTasks:
-    """Regions read 10 MiB, or what is said; with a shared task at most 128 MiB."""
+    """Regions read 10 MiB unless `read_mib` says otherwise; a shared task takes regions of up to 128 MiB."""
     sizes = {region.name: read_mib.get(region.name, 10) * MIB for region in graph.regions}
     predictions = {name: Prediction(1.0, size, size // 2) for name, size in sizes.items()}
     return share_tasks(graph, declared or DeclaredDemands(), DaysDemands(predictions, 128 * MIB, 1), {}, 128 * MIB)

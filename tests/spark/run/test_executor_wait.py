@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from airflow_abs.spark.connect.operations import Operation, derive_id
 from airflow_abs.spark.errors import ResourcesError
 from airflow_abs.spark.run.executor_wait import ExecutorWait
 from tests.spark.connect_plans import write_parquet
-from tests.spark.empty_cluster import empty_cluster, server_on
 from tests.standalone import Standalone, worker_started
 
 SECONDS = 2.0
@@ -44,18 +43,6 @@ def test_two_cores_of_a_cluster_are_none(
     capacity: int | None, master: str | None, fixed: str | None, is_without: bool
 ) -> None:
     assert seems_without_executors(capacity, master, fixed) == is_without
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    with empty_cluster(tmp_path_factory.mktemp("cluster")) as place:
-        yield place
-
-
-@pytest.fixture(scope="module")
-def endpoint(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectEndpoint]:
-    with server_on(cluster, tmp_path_factory.mktemp("server")) as endpoint:
-        yield endpoint
 
 
 async def write(
