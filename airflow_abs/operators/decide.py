@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_abs.core.slots.admission import Admission
 from airflow_abs.operators.idle_regions import SkipsIdleRegions
+from airflow_abs.operators.job_task import JobTask
 from airflow_abs.operators.plan import PlanOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class DecideOperator(SkipsIdleRegions):
+class DecideOperator(JobTask, SkipsIdleRegions):
     """Decides the fan-out of one region from the bytes that its producers reported.
 
     Light: it loads neither pyspark nor grpc. Returns the keyword arguments of each mapped subtask. If the region runs

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_abs.airflow_abilities import SkipMixin
 from airflow_abs.core.graph.joining import find_idle
-from airflow_abs.operators.job_task import JobTask
 from airflow_abs.operators.ordering import TOLERANT
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from airflow_abs.core.graph.job_graph import JobGraph
 
 
-class SkipsIdleRegions(JobTask, SkipMixin):
+class SkipsIdleRegions(SkipMixin):
     """A task after which regions may have nothing to do, and nothing to wait for any more."""
 
     def skip_idle(
@@ -37,12 +36,13 @@ class SkipsIdleRegions(JobTask, SkipMixin):
             into, ended: as in `find_idle`.
             returned: what `execute` would return.
         """
-        tasks = {name: [self.dag.get_task(task_id) for task_id in ids] for name, ids in tasks_of_regions.items()}
+        dag: Any = self.dag  # type: ignore[attr-defined]
+        tasks = {name: [dag.get_task(task_id) for task_id in ids] for name, ids in tasks_of_regions.items()}
         tolerant = {name for name, own in tasks.items() if all(task.trigger_rule == TOLERANT for task in own)}
         idle = find_idle(graph, into, tolerant, ended)
-        skipped = [task for name in idle for task in tasks[name] if task.task_id != self.task_id]
+        skipped = [task for name in idle for task in tasks[name] if task.task_id != self.task_id]  # type: ignore[attr-defined]
         if skipped:
             self.log.info("skipping the tasks of %s: nothing to do, and nothing to wait for", ", ".join(idle))
-            if self.do_xcom_push:
+            if self.do_xcom_push:  # type: ignore[attr-defined]
                 context["ti"].xcom_push(key="return_value", value=returned)
             self.skip(context["ti"], skipped)

@@ -15,7 +15,7 @@ from airflow_abs.core.wording import format_count
 from airflow_abs.exchange.errors import ExchangeError, MissingFileError
 from airflow_abs.exchange.records.declared_vertex import DeclaredVertex
 from airflow_abs.operators.idle_regions import SkipsIdleRegions
-from airflow_abs.operators.job_task import logical_date
+from airflow_abs.operators.job_task import JobTask, logical_date
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_abs.tables.overlaps import DeclaredJob
 
 
-class PlanOperator(SkipsIdleRegions):
+class PlanOperator(JobTask, SkipsIdleRegions):
     """Compiles the job's regions into plan templates in the exchange, and skips the tasks of those that run inside
     others today and have nothing to wait for: each would cost a process.
 

@@ -85,9 +85,9 @@ async def search_hot_key(connection: Connection, search: HotSearch) -> None:
         outcome = await execute_operation(connection, Operation(session_id, session_id, plan))
         found = _read_key(outcome.observed, search)
         if found is not None:
-            await asyncio.to_thread(write_hot_key, folder, region, search.decision, found)
             advice = found.advise(shared=search.is_shared, kept_whole=search.region.kept_whole(hot.input))
             log.warning("%s: %s; %s", region, found.describe(), advice)
+            await asyncio.to_thread(write_hot_key, folder, region, search.decision, found)
     except Exception as error:  # whatever it is, the run continues without it
         log.info("the key behind the hot subpartition %d of %s was not found: %s", hot.subpartition, hot.input, error)
     finally:
