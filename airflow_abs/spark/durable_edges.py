@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from airflow_abs.core.decide.sources import size_splits
+from airflow_abs.core.durability.broadcast_join import BroadcastJoin, find_broadcast_joins
 from airflow_abs.core.durability.chaining import Chains, chain_row_by_row
 from airflow_abs.core.durability.demands import DaysDemands, find_demands
 from airflow_abs.core.durability.failures import FailurePriors, estimate_mean_times
@@ -44,9 +45,9 @@ class DaysGraph:
     """The graph as it runs today. `into`, as in `JoinedGraph`; `predictions` by declared region.
 
     `mean_seconds` is the work between two failures that the rule went by; None if there are none, or no rule.
-    `readers` are the subtasks that each region that reads ranges may get, by name; {} if the bytes of a source are not
-    known. `stepwise` is the same graph with every edge inside its regions written, and `worth_steps` names the regions
-    that are long enough to run so after a failure.
+    `readers` are the subtasks that each region that reads ranges may get, by name, and `outputs` the bytes that each
+    vertex may write; both {} if the bytes of a source are not known. `stepwise` is the same graph with every edge
+    inside its regions written, and `worth_steps` names the regions that are long enough to run so after a failure.
     """
 
     graph: JobGraph
@@ -57,6 +58,23 @@ class DaysGraph:
     readers: Mapping[str, int] = field(default_factory=dict)
     stepwise: JobGraph | None = None
     worth_steps: frozenset[str] = frozenset()
+    outputs: Mapping[str, int] = field(default_factory=dict)
+    broadcast_joins: tuple[BroadcastJoin, ...] = ()
+
+    @property
+    def redistributed(self) -> dict[JobEdge, JobEdge]:
+        """Edges of broadcast joins, by what they are declared as."""
+        return {edge: other for join in self.broadcast_joins for edge, other in join.edges.items()}
+
+    def with_broadcast_joins(self, spread: Collection[JobEdge], row_by_row: Collection[str]) -> DaysGraph:
+        """The same day with joins whose large side is not hashed; the arguments as in `find_broadcast_joins`."""
+        if not self.outputs:
+            return self
+        today = replace(self, broadcast_joins=tuple(find_broadcast_joins(self.graph, spread, row_by_row, self.outputs)))
+        for join in today.broadcast_joins:
+            log.info("%s: %s", join.region, join.reason)
+        stepwise = self.stepwise and self.stepwise.with_edges(today.redistributed)
+        return replace(today, graph=self.graph.with_edges(today.redistributed), stepwise=stepwise)
 
 
 def join_where_it_pays(
@@ -99,7 +117,9 @@ def join_where_it_pays(
             return today
         most = _most_bytes(graph, sizes, history)
         bound = ((each, bind_options(options, slots, each)) for each in today.graph.regions if reads_ranges(each))
-        return replace(today, readers={each.name: expect_readers(each, most, by) for each, by in bound})
+        return replace(
+            today, outputs=most.outputs, readers={each.name: expect_readers(each, most, by) for each, by in bound}
+        )
 
     declared = find_declared_demands((program.declared for program in programs.values()), unrepeatable)
     settings = _settings(graph, programs)

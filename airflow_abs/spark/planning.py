@@ -16,7 +16,7 @@ from typing import Any
 from airflow_abs.core.durability.prediction import NO_HISTORY, JobHistory
 from airflow_abs.core.durability.row_order import RowOrder
 from airflow_abs.core.durability.strange_day import usual_bytes
-from airflow_abs.core.graph.job_graph import JobGraph
+from airflow_abs.core.graph.job_graph import JobEdge, JobGraph
 from airflow_abs.core.settings import JobSettings
 from airflow_abs.exchange.errors import ExchangeUnreachableError, SourceNotFoundError
 from airflow_abs.exchange.incremental.new_files import NewFiles
@@ -47,6 +47,7 @@ from airflow_abs.spark.compile.sinks import check_layouts
 from airflow_abs.spark.compile.steps import assign_results, plan_region
 from airflow_abs.spark.compile.vertices import CompiledVertex, VertexProgram, compile_vertices
 from airflow_abs.spark.durable_edges import DaysGraph, join_where_it_pays, order_rows
+from airflow_abs.spark.inference.broadcasts import THRESHOLD, read_threshold
 from airflow_abs.spark.inference.infer import infer_edges
 from airflow_abs.spark.narrowing import combine_edges, narrow_vertices
 from airflow_abs.spark.proof import Findings, Proof, prove_vertices
@@ -55,6 +56,7 @@ from airflow_abs.spark.pruning.partitions import prune_sources
 from airflow_abs.spark.relations import FILE_METADATA, UNLISTED_FOLDER
 from airflow_abs.spark.row_bytes import estimate_row_bytes
 from airflow_abs.spark.session_capacity import bounded_wait, read_slots
+from airflow_abs.spark.template import may_shuffle
 from airflow_abs.spark.transforms.py_files import with_py_files
 from airflow_abs.spark.values import is_repeatable
 from airflow_abs.tables.source import Pin, partition_columns, splits_of
@@ -117,6 +119,8 @@ def plan_job(
     unrepeatable = find_declared_demands(declared, _find_unrepeatable(compiled)).nondeterministic
     compiled = _with_spreads(graph, compiled, proofs, unrepeatable)
     log_spreads(graph, compiled, programs)
+    spread = _find_spread(compiled, session.conf.get(THRESHOLD))
+    row_by_row = {name for name, vertex in compiled.items() if not may_shuffle(vertex.relation)}
 
     def list_today(source: PlannedSource) -> Sequence[SourceFile]:
         declared = programs[vertex_of(source.name)].source
@@ -132,8 +136,9 @@ def plan_job(
             unrepeatable=unrepeatable,
             history=known,
             row_bytes={name: estimate_row_bytes(vertex.schema) for name, vertex in compiled.items()},
-        )
-        return today, _cut_regions(session, today, compiled, unrepeatable, list_today, _keep_all(programs), known)
+        ).with_broadcast_joins(spread, row_by_row)
+        separate = {name: vertex.with_edges(today.redistributed) for name, vertex in compiled.items()}
+        return today, _cut_regions(session, today, separate, unrepeatable, list_today, _keep_all(programs), known)
 
     today, regions = _plan_by_alike_days(plan_day, history)
     _store_pinned_files(folder, today.graph, programs)
@@ -254,6 +259,16 @@ def _with_spreads(
     }
 
 
+def _find_spread(compiled: Mapping[str, CompiledVertex], threshold: str) -> set[JobEdge]:
+    """Edges whose rows may be spread in any way, where Spark may broadcast what they are joined with."""
+    return {
+        vertex.inputs[placeholder]
+        for vertex in compiled.values()
+        for placeholder, why_not in vertex.spreads.items()
+        if why_not is None and read_threshold(vertex, threshold) >= 0
+    }
+
+
 def _hides_places(producer: CompiledVertex) -> str | None:
     """Rows of a file are told apart by a column of Spark's, which a column of its name would hide."""
     hiding = next((column for column in producer.schema.names if column.lower() == FILE_METADATA), None)
@@ -345,7 +360,8 @@ def _cut_regions(
         planned = prune_sources(session, planned, templates, list_today)
         steps, more_templates = retries.get(region.name, ((), []))
         is_repeatable = not set(region.vertices).intersection(unrepeatable)
-        planned = replace(planned, deterministic=is_repeatable, retry_steps=steps)
+        broadcast = next((join.reason for join in today.broadcast_joins if join.region == region.name), "")
+        planned = replace(planned, deterministic=is_repeatable, retry_steps=steps, broadcast_join=broadcast)
         regions.append((planned, [*templates, *more_templates]))
     return regions
 

@@ -178,6 +178,12 @@ def coalesce(relation: Relation, partitions: int) -> Relation:
     return proto.Relation(repartition=proto.Repartition(input=relation, num_partitions=partitions, shuffle=False))
 
 
+def broadcast(relation: Relation) -> Relation:
+    """The rows with the hint that a join should hash them in memory; where none can, Spark ignores it."""
+    proto = protos()
+    return proto.Relation(hint=proto.Hint(input=relation, name="broadcast"))
+
+
 def add_subpartition(relation: Relation, expression: str) -> Relation:
     """Add the subpartition column."""
     proto = protos()

@@ -10,12 +10,15 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
 
 from airflow_abs.core.decide import hot_subpartitions
+from airflow_abs.core.durability import broadcast_join
+from airflow_abs.core.durability.broadcast_join import BroadcastJoin
+from airflow_abs.spark import durable_edges
 from airflow_abs.spark.connect.abilities import release_number
 from airflow_abs.spark.proof.operators import all_are_known
 from airflow_abs.testing.corpus import FAMILIES, read_corpus
@@ -148,6 +151,35 @@ def test_every_input_that_may_be_spread_gives_plain_sparks_rows(family: str, ben
     assert {verdict.outcome for verdict in verdicts} <= {Outcome.RIGHT}, describe_exceptions(verdicts)
     print(f"{family}: {len(verdicts)} transforms, {parts} parts of hot subpartitions")
     assert parts > len(verdicts)
+
+
+@contextmanager
+def every_join_is_broadcast() -> Iterator[list[BroadcastJoin]]:
+    """Wherever the proof allows it, however small the large side is and whoever else reads it."""
+    found: list[BroadcastJoin] = []
+
+    def find(*today: Any) -> list[BroadcastJoin]:
+        found.extend(joins := broadcast_join.find_broadcast_joins(*today))
+        return joins
+
+    with (
+        mock.patch.object(broadcast_join, "WORTH_BYTES", 0),
+        mock.patch.object(broadcast_join, "_has_other_reader", return_value=False),
+        mock.patch.object(durable_edges, "find_broadcast_joins", find),
+    ):
+        yield found
+
+
+@pytest.mark.parametrize("family", FAMILIES if IN_FULL else ("joins",))
+def test_every_join_that_may_be_broadcast_gives_plain_sparks_rows(family: str, bench: Bench) -> None:
+    entries = [entry for entry in corpus((family,)) if entry.safe]
+    with every_join_is_broadcast() as joins:
+        verdicts = run_corpus(replace(bench, job=f"broadcast {family}"), entries, AT)
+    own = {entry.name for entry in entries}
+    assert names(verdicts, Outcome.WRONG) == own & set(GREEN_BUT_WRONG), describe_exceptions(verdicts)
+    assert names(verdicts, Outcome.FAILED) == own & set(FAILED), describe_exceptions(verdicts)
+    print(f"{family}: {len(verdicts)} transforms, {len({join.region for join in joins})} broadcast joins")
+    assert joins or family != "joins"
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -157,8 +157,9 @@ def _hot_key(region: RegionView) -> list[str]:
 def _durability(region: RegionView) -> list[str]:
     orders = [f"  rows of {edge.name} {edge.order}" for edge in region.edges if edge.order]
     hot = [f"  hot keys of {edge.name} {edge.hot_keys}" for edge in region.edges if edge.hot_keys]
+    broadcast = [f"  {region.planned.broadcast_join}"] if region.planned.broadcast_join else []
     told = hot if len(hot) > 1 else []  # of a single input that is kept whole there is nothing to choose
-    return [*(f"  edge {region.describe_edge(edge)}" for edge in region.planned_edges), *orders, *told]
+    return [*(f"  edge {region.describe_edge(edge)}" for edge in region.planned_edges), *broadcast, *orders, *told]
 
 
 def _problems(region: RegionView) -> list[str]:

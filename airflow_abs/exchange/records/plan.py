@@ -142,7 +142,8 @@ class PlannedRegion:
     `splittable` are the names of inputs whose hot subpartitions several subtasks may share, as `plan` has proved.
     `spark_conf` are the author's settings of its Spark sessions. `retry_steps` do the same work with a result for each
     vertex, for the tries after one that failed; () if `plan` found that not worth it. Their templates are numbered
-    behind those of `steps`.
+    behind those of `steps`. `broadcast_join` says why the large side of its join is not hashed, though it is declared
+    so; "" if every input is as declared.
     """
 
     name: str
@@ -158,6 +159,7 @@ class PlannedRegion:
     splittable: tuple[str, ...] = ()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     retry_steps: tuple[PlannedStep, ...] = ()
+    broadcast_join: str = ""
 
     def kept_whole(self, name: str) -> str | None:
         """Why a hot subpartition of an input is not cut into parts; empty: unknown, None if it may be."""

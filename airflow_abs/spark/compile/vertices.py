@@ -113,6 +113,12 @@ class CompiledVertex:
         """Whether both write the same columns of the same rows."""
         return (self.schema, self.filters, self.partial) == (other.schema, other.filters, other.partial)
 
+    def with_edges(self, changed: Mapping[JobEdge, JobEdge]) -> CompiledVertex:
+        """The same vertex with other edges in the place of some; what was found of those does not hold for these."""
+        inputs = {placeholder: changed.get(edge, edge) for placeholder, edge in self.inputs.items()}
+        spreads = {each: why for each, why in self.spreads.items() if inputs[each] == self.inputs[each]}
+        return replace(self, inputs=inputs, spreads=spreads)
+
     def describe_written(self) -> str:
         """``3 of 31 columns, rows where (`amount` > 0)``; nothing if all of its output is written."""
         written, all_of_them = len(self.schema.names), len(self.all_columns)

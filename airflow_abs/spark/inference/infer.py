@@ -167,11 +167,7 @@ class _Search:
 
     def resolved(self, choice: Choice) -> tuple[JobGraph, dict[str, CompiledVertex]]:
         """Graph and vertices with these edges."""
-        compiled = {
-            name: replace(vertex, inputs={key: choice.get(edge, edge) for key, edge in vertex.inputs.items()})
-            for name, vertex in self.compiled.items()
-        }
-        return self.graph.with_edges(choice), compiled
+        return self.graph.with_edges(choice), {name: each.with_edges(choice) for name, each in self.compiled.items()}
 
     def _check_whole(self) -> None:
         for edge in self.edges:

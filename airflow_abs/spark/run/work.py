@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from airflow_abs.core.decide.ranges import IndexRange
+from airflow_abs.core.durability.broadcast_join import fits_broadcast
 from airflow_abs.exchange.errors import DamagedFileError
 from airflow_abs.exchange.paths import uri_for_spark
 from airflow_abs.exchange.records.manifest import (
@@ -26,7 +27,7 @@ from airflow_abs.exchange.results.written_steps import note_written
 from airflow_abs.exchange.storage.locations import ExchangePath
 from airflow_abs.exchange.storage.whole_files import read_bytes
 from airflow_abs.spark.observing import Observed, observe, template_columns
-from airflow_abs.spark.relations import Relation, coalesce, read_result, write_files
+from airflow_abs.spark.relations import Relation, broadcast, coalesce, read_result, write_files
 from airflow_abs.spark.run.attempt import SubtaskAttempt
 from airflow_abs.spark.run.pieces import Piece, keeps_steps
 from airflow_abs.spark.run.subtask_spec import FilesOfProducer, Inputs, SubtaskSpec
@@ -174,7 +175,15 @@ class AttemptWork:
             left_out=self.spec.left_out if subpartitions is not None else frozenset(),
             cut={uri: classes for each in found for uri, classes in self._cut(each).items()},
         )
+        if entry.is_broadcast and self._fits_broadcast(found, len(written.columns)):
+            return broadcast(relation)
         return coalesce(relation, 1) if step.shuffles and self.spec.runs_on_one_core else relation
+
+    def _fits_broadcast(self, found: Sequence[FilesOfProducer], columns: int) -> bool:
+        """By what was really written; Spark goes by files, which are far smaller than their rows."""
+        files = [file for each in found for file in each.files]
+        size, rows = sum(file.bytes for file in files), sum(file.rows for file in files)
+        return not self.spec.memory_failures and fits_broadcast(size, rows, columns)
 
     def _cut(self, found: FilesOfProducer) -> dict[str, IndexRange]:
         return {uri_for_spark(self.spec.folder.file_path(path)): classes for path, classes in found.cut.items()}
