@@ -100,6 +100,7 @@ def test_the_dags_of_the_pages_can_be_written(tmp_path: Path) -> None:
         piece
         for name in ("connections", "limits", "tables", "incremental-loads")
         for piece in blocks(ROOT / f"docs/{name}.md", "python")
+        if "create_table" not in piece  # a script, which `test_tables_page.py` runs
     ]
     (quickstart,) = blocks(ROOT / "docs" / "start" / "quickstart.md", "python")
     stream, *rescaled = blocks(ROOT / "docs" / "streams.md", "python")
