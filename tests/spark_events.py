@@ -23,9 +23,11 @@ QUERY_STARTED, QUERY_ENDED = (
 )
 _OPERATION = "org.apache.spark.sql.connect.service.SparkListenerConnectOperation"
 _QUERIES = (f'"{QUERY_STARTED}"'.encode(), f'"{QUERY_ENDED}"'.encode())
+_JOBS = (b'"SparkListenerJobStart"', b'"SparkListenerJobEnd"')
 _BEGINNING = 120  # of a line: an event begins with its kind
 _DERIVED = 5  # version of the ids of subtasks' operations; those of others are random
 _OPERATION_TAG = re.compile(r"SparkConnect_OperationTag_.*?_Operation_([0-9a-f-]{36})")
+_CANCELED = "[SPARK_JOB_CANCELLED]"
 _ENDS = ("Canceled", "Failed", "Finished", "Closed")
 
 
@@ -51,6 +53,8 @@ class _Log:
     position: int = 0
     operations: list[OperationEvent] = field(default_factory=list)
     queries: list[dict[str, Any]] = field(default_factory=list)
+    operation_of_job: dict[int, str] = field(default_factory=dict)
+    canceled: set[str] = field(default_factory=set)
 
     def read_on(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -63,6 +67,8 @@ class _Log:
                 self._add_operation(json.loads(line))
             elif any(kind in beginning for kind in _QUERIES):
                 self.queries.append(json.loads(line))
+            elif any(kind in beginning for kind in _JOBS):
+                self._add_job(json.loads(line))
 
     def _add_operation(self, event: dict[str, Any]) -> None:
         operation = str(event["operationId"])
@@ -70,6 +76,13 @@ class _Log:
             what = str(event["Event"]).removeprefix(_OPERATION)
             writes = "write_operation" in event.get("statementText", "")
             self.operations.append(OperationEvent(self.name, operation, what, int(event["eventTime"]), writes))
+
+    def _add_job(self, event: dict[str, Any]) -> None:
+        tagged = _OPERATION_TAG.search(event.get("Properties", {}).get("spark.job.tags", ""))
+        if tagged:
+            self.operation_of_job[event["Job ID"]] = tagged[1]
+        elif _CANCELED in str(event.get("Job Result")) and event["Job ID"] in self.operation_of_job:
+            self.canceled.add(self.operation_of_job[event["Job ID"]])
 
 
 _logs: dict[Path, _Log] = {}
@@ -107,6 +120,15 @@ def operations(folder: Path) -> set[str]:
 def operations_told(folder: Path, *what: str) -> set[str]:
     """Ids of the subtasks' operations that a server says one of these of."""
     return {each.operation for each in operation_events(folder) if each.what in what}
+
+
+def canceled_operations(folder: Path) -> set[str]:
+    """Ids of the subtasks' operations that a server says it canceled, or whose Spark jobs it did.
+
+    Before 4.2 a server says nothing of an operation that ends together with its session.
+    """
+    jobs = {operation for log in _follow(folder) for operation in log.canceled if UUID(operation).version == _DERIVED}
+    return jobs | operations_told(folder, "Canceled")
 
 
 def ended_operations(folder: Path, how: str = "") -> set[str]:

@@ -10,6 +10,7 @@ from tests.spark_events import (
     QUERY_ENDED,
     QUERY_STARTED,
     OperationEvent,
+    canceled_operations,
     operation_events,
     operations,
     operations_told,
@@ -45,6 +46,24 @@ def test_operations_are_counted_for_each_server_and_those_that_write_nothing_are
     (tmp_path / "local-2").write_text(line("Started") * 2)
     name = tmp_path.name
     assert started_operations(tmp_path) == {(f"{name}/local-1", OURS): 1, (f"{name}/local-2", OURS): 2}
+
+
+def job(what: str, job_id: int, **other: object) -> str:
+    return json.dumps({"Event": f"SparkListenerJob{what}", "Job ID": job_id, **other}) + "\n"
+
+
+def test_an_operation_is_canceled_if_its_spark_job_is_though_the_server_says_nothing_of_it(tmp_path: Path) -> None:
+    log = tmp_path / "local-1"
+    tags = {"spark.job.tags": f"SparkConnect_OperationTag_User_airflow_Session_{OTHER}_Operation_{OURS}"}
+    log.write_text(line("Started") + job("Start", 2, Properties=tags) + job("Start", 3, Properties={}))
+    canceled = {"Result": "JobFailed", "Exception": {"Message": "[SPARK_JOB_CANCELLED] Job 2 cancelled"}}
+    with log.open("a") as more:
+        more.write(job("End", 3, **{"Job Result": canceled}))
+        more.write(job("End", 2, **{"Job Result": {"Result": "JobFailed", "Exception": {"Message": "lost"}}}))
+    assert canceled_operations(tmp_path) == set()
+    with log.open("a") as more:
+        more.write(job("End", 2, **{"Job Result": canceled}))
+    assert canceled_operations(tmp_path) == {OURS}
 
 
 def test_starts_and_ends_of_queries_are_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from airflow_abs.demo.services import AirflowServices
-from tests.spark_events import operations_told
+from tests.spark_events import canceled_operations, operations_told
 from tests.task_instances import mark_task, wait_for_task
 from tests.waiting import SECONDS, wait_until
 
@@ -42,7 +42,7 @@ def test_an_operation_that_nobody_awaits_any_more_ends_with_its_run(
     finally:
         airflow.start("triggerer")
     (abandoned,) = operations_told(logs, "Started") - before
-    wait_until(lambda: abandoned in operations_told(logs, "Canceled", "Closed"))
+    wait_until(lambda: abandoned in canceled_operations(logs))
     assert abandoned not in operations_told(logs, "Finished")
 
 
@@ -59,7 +59,7 @@ def test_marking_a_subtask_failed_stops_it_on_spark(
     if state == "deferred":
         wait_until(lambda: "starting" in airflow.api.task_log(dag_id, run_id, RUN, map_index=0))
     mark_task(airflow.api, dag_id, run_id, RUN, "failed", map_index=0)
-    wait_until(lambda: bool(operations_told(logs, "Canceled") - before))
+    wait_until(lambda: bool(canceled_operations(logs) - before))
     assert airflow.api.wait_for_run(dag_id, run_id, SECONDS) == "failed"
     assert not (folder / "mart" / dag_id).exists()
 
@@ -68,9 +68,9 @@ def test_a_subtask_past_its_execution_timeout_is_stopped_on_spark(
     airflow: AirflowServices, folder: Path, many_numbers: Path
 ) -> None:
     logs = folder / "spark-events"
-    before = operations_told(logs, "Canceled")
+    before = canceled_operations(logs)
     airflow.api.wait_for_dag("slow_and_limited", SECONDS)
     run_id = airflow.api.trigger_run("slow_and_limited", datetime(2026, 4, 1, tzinfo=UTC))
     assert airflow.api.wait_for_run("slow_and_limited", run_id, SECONDS) == "failed"
-    assert operations_told(logs, "Canceled") - before
+    assert canceled_operations(logs) - before
     assert "ran longer than its execution_timeout" in airflow.api.task_log("slow_and_limited", run_id, RUN, map_index=0)
