@@ -21,8 +21,8 @@ from airflow_abs.tables.kinds import FILES, kind_of
 from airflow_abs.tables.sink import TableSink
 from airflow_abs.task_groups.trigger_start import LIMITS, check_arguments
 
-_UNMAPPED_RETRIES = 5
-"""With the waits of `TransientErrorPolicy` they outlast three minutes without a Spark server or a storage."""
+_UNMAPPED_RETRIES = 8
+"""With the waits of `TransientErrorPolicy` they outlast six minutes without a Spark server: two slow restarts."""
 _RETRY_DELAY = timedelta(seconds=10)
 """After the end of a worker that no retry policy saw."""
 
