@@ -1,8 +1,10 @@
-"""How even the fan-out is: the largest over the mean bytes of a step's subtasks, on even and on skewed keys."""
+"""How even the fan-out is: the largest over the mean bytes of a step's subtasks, on even and on skewed keys; and on a
+hot key the largest over the mean seconds."""
 
 from __future__ import annotations
 
 import asyncio
+import statistics
 import tempfile
 from pathlib import Path
 
@@ -14,8 +16,7 @@ from airflow_abs.spark.server.embedded import ensure_embedded_server, stop_embed
 from airflow_abs.spark.server.embedded_state import EmbeddedSettings
 from benchmarks.compiling import plan_workload
 from benchmarks.datasets import make_tables
-from benchmarks.workloads import WORKLOADS, Workload
-from tests.job_runner import JobRun
+from benchmarks.workloads import HOT_KEY, WORKLOADS, Workload
 
 SCALE = 0.1
 TARGET_BYTES = 256 * 1024
@@ -24,6 +25,9 @@ SUBPARTITIONS = 128
 
 ONE_AND_FIVE = ("hot_key", "null_key")
 """Workloads of which the large table is tried as one file, and as five: as many subtasks write the skewed edge."""
+
+TIMED_SCALE, TIMED_TARGET, ROUNDS = 2.0, 8 * 1024 * 1024, 3
+"""Of the hot key whose subtasks are timed: 12 million sales in five files, so that a subtask works for seconds."""
 
 
 def run() -> list[dict[str, float | str]]:
@@ -40,6 +44,7 @@ def run() -> list[dict[str, float | str]]:
                     if files:
                         _cut(data / workload.steps[0].source, files)
                     rows += _measure(endpoint, folder, workload, data, files)
+            rows += [_time(endpoint, folder)]
         finally:
             stop_embedded_server(folder / "spark")
     return rows
@@ -59,16 +64,33 @@ def _measure(
             "step": step.name,
             "subtasks": job.decisions[step.name].parallelism,
             "largest/mean": round(job.decisions[step.name].max_over_mean, 2),
-            "seconds": _slowest_over_mean(job, step.name),
+            "seconds": "",
         }
         for step in workload.steps
         if step.inputs
     ]
 
 
-def _slowest_over_mean(job: JobRun, step: str) -> float | str:
-    seconds = [float(report["seconds"]) for report in job.reports.get(step, ())]
-    return round(max(seconds) * len(seconds) / sum(seconds), 2) if seconds else ""
+def _time(endpoint: ConnectEndpoint, folder: Path) -> dict[str, float | str]:
+    """The median of some runs; two subtasks at once, as on two slots."""
+    data = make_tables(folder, HOT_KEY, TIMED_SCALE)
+    _cut(data / str(HOT_KEY.steps[0].source), 5)
+    found = []
+    for number in range(ROUNDS):
+        options = {"max_parallelism": SUBPARTITIONS, "target_bytes": TIMED_TARGET, "slots": 1}
+        job = plan_workload(endpoint, folder, HOT_KEY, data, f"timed-{number}", **options)
+        for step in HOT_KEY.steps[:-1]:
+            asyncio.run(job.run_region(step.name))
+        seconds = [float(report["seconds"]) for report in job.reports["enriched"]]
+        found.append(max(seconds) * len(seconds) / sum(seconds))
+    decision = job.decisions["enriched"]
+    return {
+        "workload": f"hot_key, five files, scale {TIMED_SCALE:g}",
+        "step": "enriched",
+        "subtasks": decision.parallelism,
+        "largest/mean": round(decision.max_over_mean, 2),
+        "seconds": round(statistics.median(found), 2),
+    }
 
 
 def _cut(table: Path, files: int) -> None:
