@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from benchmarks.workloads import WORKLOADS, Workload
 from tests.job_runner import JobRun, plan_run, program_of
 
 ROUNDS = 5
+NO_CONF: Mapping[str, str] = {}
 
 
 def run() -> list[dict[str, float | str]]:
@@ -48,8 +50,16 @@ def _measure(endpoint: Any, folder: Path, workload: Workload) -> dict[str, float
     }
 
 
-def plan_workload(endpoint: Any, folder: Path, workload: Workload, data: Path, run_id: str, **options: Any) -> JobRun:
-    """What the `plan` task does, in this process."""
+def plan_workload(
+    endpoint: Any,
+    folder: Path,
+    workload: Workload,
+    data: Path,
+    run_id: str,
+    spark_conf: Mapping[str, str] = NO_CONF,
+    **options: Any,
+) -> JobRun:
+    """What the `plan` task does, in this process; `spark_conf` is that of every step."""
     vertices = [
         JobVertex(step.name, has_source=bool(step.source), has_sink=step is workload.last) for step in workload.steps
     ]
@@ -65,6 +75,7 @@ def plan_workload(endpoint: Any, folder: Path, workload: Workload, data: Path, r
             {},
             Files(str(data / step.source)) if step.source else None,
             Files(str(folder / "out")) if step is workload.last else None,
+            spark_conf=spark_conf,
         )
         for step in workload.steps
     ]
