@@ -66,11 +66,14 @@ class DaysGraph:
         """Edges of broadcast joins, by what they are declared as."""
         return {edge: other for join in self.broadcast_joins for edge, other in join.edges.items()}
 
-    def with_broadcast_joins(self, spread: Collection[JobEdge], row_by_row: Collection[str]) -> DaysGraph:
+    def with_broadcast_joins(
+        self, spread: Collection[JobEdge], row_by_row: Collection[str], target_bytes: int
+    ) -> DaysGraph:
         """The same day with joins whose large side is not hashed; the arguments as in `find_broadcast_joins`."""
         if not self.outputs:
             return self
-        today = replace(self, broadcast_joins=tuple(find_broadcast_joins(self.graph, spread, row_by_row, self.outputs)))
+        joins = find_broadcast_joins(self.graph, spread, row_by_row, self.outputs, target_bytes)
+        today = replace(self, broadcast_joins=tuple(joins))
         for join in today.broadcast_joins:
             log.info("%s: %s", join.region, join.reason)
         stepwise = self.stepwise and self.stepwise.with_edges(today.redistributed)

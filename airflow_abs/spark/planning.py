@@ -136,7 +136,7 @@ def plan_job(
             unrepeatable=unrepeatable,
             history=known,
             row_bytes={name: estimate_row_bytes(vertex.schema) for name, vertex in compiled.items()},
-        ).with_broadcast_joins(spread, row_by_row)
+        ).with_broadcast_joins(spread, row_by_row, options.target_bytes)
         separate = {name: vertex.with_edges(today.redistributed) for name, vertex in compiled.items()}
         return today, _cut_regions(session, today, separate, unrepeatable, list_today, _keep_all(programs), known)
 

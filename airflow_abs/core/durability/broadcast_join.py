@@ -45,19 +45,27 @@ def fits_broadcast(size: int, rows: int, columns: int) -> bool:
 
 
 def find_broadcast_joins(
-    graph: JobGraph, spread: Collection[JobEdge], row_by_row: Collection[str], outputs: Mapping[str, int]
+    graph: JobGraph,
+    spread: Collection[JobEdge],
+    row_by_row: Collection[str],
+    outputs: Mapping[str, int],
+    target_bytes: int,
 ) -> list[BroadcastJoin]:
     """The regions of today's graph whose large side need not be hashed.
 
     The large side comes from sources, row by row: then its rows are in the same files if it reruns, by which its
-    readers know them.
+    readers know them. Whole files are dealt out evenly only where a subtask reads several of them, so nothing changes
+    below a target of `WORTH_BYTES`, or where the author sets a parallelism.
 
     Args:
         graph: as it runs today.
         spread: edges whose rows may be spread in any way if the other partitioned inputs are read whole.
         row_by_row: vertices whose rows Spark does not move.
         outputs: bytes that each vertex may write today, rather too many than too few.
+        target_bytes: that a subtask should read.
     """
+    if target_bytes < WORTH_BYTES:
+        return []
     stable = {region.name for region in graph.regions if not region.inputs and set(region.vertices) <= {*row_by_row}}
     alone = {
         edge for edge in spread if graph.region_of(edge.producer).name in stable and not _has_other_reader(graph, edge)
@@ -73,7 +81,7 @@ def _has_other_reader(graph: JobGraph, edge: JobEdge) -> bool:
 
 def _of_region(region: Region, spread: Collection[JobEdge], outputs: Mapping[str, int]) -> BroadcastJoin | None:
     partitioned = [edge for edge in region.inputs if edge.partitioning in _PARTITIONED]
-    if len(partitioned) < 2 or region.single_subtask_reason is not None or region.parallelism == 1:
+    if len(partitioned) < 2 or region.single_subtask_reason is not None or region.parallelism is not None:
         return None
     large = max((edge for edge in partitioned if edge in spread), key=lambda edge: outputs[edge.producer], default=None)
     if large is None:

@@ -19,6 +19,7 @@ from airflow_abs.core.graph.partitioning import Partitioning
 MIB = 2**20
 ORDERS = JobEdge("orders", "enriched", "orders", Partitioning.HASH, ("customer",))
 CUSTOMERS = JobEdge("customers", "enriched", "customers", Partitioning.HASH, ("id",))
+TARGET = 128 * MIB
 SOURCES = ("orders", "customers", "nations")
 NATIONS = JobEdge("nations", "enriched", "nations", Partitioning.BROADCAST)
 
@@ -32,15 +33,14 @@ def graph_of(*more: JobEdge, parallelism: int | None = None) -> JobGraph:
 
 
 def found_for(graph: JobGraph, orders: int, customers: int, **more: int) -> dict[JobEdge, JobEdge]:
-    joins = find_broadcast_joins(
-        graph, {ORDERS}, SOURCES, {"orders": orders, "customers": customers, "nations": 1, **more}
-    )
+    outputs = {"orders": orders, "customers": customers, "nations": 1, **more}
+    joins = find_broadcast_joins(graph, {ORDERS}, SOURCES, outputs, TARGET)
     return {edge: other for join in joins for edge, other in join.edges.items()}
 
 
 def test_a_large_side_whose_rows_may_be_spread_is_not_hashed() -> None:
     outputs = {"orders": 900 * MIB, "customers": 5 * MIB, "nations": 1}
-    (join,) = find_broadcast_joins(graph_of(), {ORDERS}, SOURCES, outputs)
+    (join,) = find_broadcast_joins(graph_of(), {ORDERS}, SOURCES, outputs, TARGET)
     assert join.region == "enriched"
     assert {str(edge): other.how for edge, other in join.edges.items()} == {
         "orders -> enriched.orders [hash(customer)]": "rescale, inferred",
@@ -57,11 +57,16 @@ def test_it_stays_as_declared_where_it_would_be_wrong_or_not_pay() -> None:
     assert found_for(graph_of(), large, MOST_BROADCAST)
     assert not found_for(graph_of(), large, MOST_BROADCAST + 1)
     assert not found_for(graph_of(), WORTH_BYTES - 1, small)
-    assert not found_for(graph_of(parallelism=1), large, small)
-    assert not find_broadcast_joins(
-        graph_of(), {CUSTOMERS}, SOURCES, {"orders": large, "customers": small, "nations": 1}
-    )
+    assert not found_for(graph_of(parallelism=16), large, small)
+    outputs = {"orders": large, "customers": small, "nations": 1}
+    assert not find_broadcast_joins(graph_of(), {CUSTOMERS}, SOURCES, outputs, TARGET)
     assert not found_for(graph_of().with_single_subtask({"enriched": "it sorts"}), large, small)
+
+
+def test_files_are_no_finer_than_a_small_target() -> None:
+    outputs = {"orders": 900 * MIB, "customers": 5 * MIB, "nations": 1}
+    assert find_broadcast_joins(graph_of(), {ORDERS}, SOURCES, outputs, WORTH_BYTES)
+    assert not find_broadcast_joins(graph_of(), {ORDERS}, SOURCES, outputs, WORTH_BYTES - 1)
 
 
 def test_all_other_sides_together_must_be_small() -> None:
@@ -82,9 +87,9 @@ def test_rows_that_another_step_reads_by_hash_are_not_written_twice() -> None:
 
 def test_rows_that_would_be_in_other_files_if_they_were_written_again_are_hashed() -> None:
     outputs = {"orders": 900 * MIB, "customers": 5 * MIB, "nations": 1, "raw": 1}
-    assert not find_broadcast_joins(graph_of(), {ORDERS}, {"customers", "nations"}, outputs)
+    assert not find_broadcast_joins(graph_of(), {ORDERS}, {"customers", "nations"}, outputs, TARGET)
     sorted_before = graph_of(JobEdge("raw", "orders", "raw", Partitioning.RESCALE))
-    assert not find_broadcast_joins(sorted_before, {ORDERS}, (*SOURCES, "raw"), outputs)
+    assert not find_broadcast_joins(sorted_before, {ORDERS}, (*SOURCES, "raw"), outputs, TARGET)
 
 
 def test_few_bytes_of_many_rows_are_not_hashed_in_memory() -> None:
@@ -100,7 +105,7 @@ def test_what_is_read_whole_is_small_and_what_is_not_hashed_may_be_spread(sizes:
     graph = build_job_graph([*(JobVertex(name, has_source=True) for name in names), JobVertex("joined")], edges, 128)
     spread = set(data.draw(st.sets(st.sampled_from(edges))))
     outputs = dict(zip(names, sizes, strict=True))
-    for join in find_broadcast_joins(graph, spread, names, outputs):
+    for join in find_broadcast_joins(graph, spread, names, outputs, TARGET):
         (large,) = [edge for edge, other in join.edges.items() if other.partitioning is Partitioning.RESCALE]
         whole = [edge for edge, other in join.edges.items() if other.partitioning is Partitioning.BROADCAST]
         assert {large, *whole} == set(edges)
