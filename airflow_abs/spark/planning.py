@@ -260,12 +260,17 @@ def _with_spreads(
 
 
 def _find_spread(compiled: Mapping[str, CompiledVertex], threshold: str) -> set[JobEdge]:
-    """Edges whose rows may be spread in any way, where Spark may broadcast what they are joined with."""
+    """Edges whose rows may be spread in any way, where Spark may broadcast what they are joined with.
+
+    A sink with a number of files keeps its hash, by which a partition of the sink may be one file.
+    """
     return {
         vertex.inputs[placeholder]
         for vertex in compiled.values()
         for placeholder, why_not in vertex.spreads.items()
-        if why_not is None and read_threshold(vertex, threshold) >= 0
+        if why_not is None
+        and read_threshold(vertex, threshold) >= 0
+        and (vertex.sink is None or vertex.sink.files is None)
     }
 
 

@@ -55,7 +55,9 @@ def join_of(kind: str) -> Any:
     return join
 
 
-def plan(server: ConnectEndpoint, tables: Path, root: Path, kind: str, **declared: Any) -> JobRun:
+def plan(
+    server: ConnectEndpoint, tables: Path, root: Path, kind: str, files: int | None = None, **declared: Any
+) -> JobRun:
     return plan_run(
         server,
         root / "exchange",
@@ -71,7 +73,7 @@ def plan(server: ConnectEndpoint, tables: Path, root: Path, kind: str, **declare
         [
             program_of("sales", None, {}, Files(str(tables / "sales"))),
             program_of("customers", None, {}, Files(str(tables / "customers"))),
-            program_of("joined", join_of(kind), {}, sink=Files(str(root / "out")), **declared),
+            program_of("joined", join_of(kind), {}, sink=Files(str(root / "out"), files=files), **declared),
         ],
         target_bytes=TARGET,
     )
@@ -131,11 +133,12 @@ def test_rows_are_those_of_the_join_however_its_sides_are_read(
     assert ("  broadcast join: every subtask reads sales whole" in told) is (reads == OTHER_WAY_ROUND)
 
 
-def test_a_side_that_is_too_large_or_that_spark_must_not_broadcast_is_hashed(
+def test_a_large_side_a_setting_of_spark_and_a_number_of_files_keep_the_hash(
     connect_server: ConnectEndpoint, tables: Path, tmp_path: Path
 ) -> None:
     never = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
     assert how_it_reads(plan(connect_server, tables, tmp_path / "never", "inner", spark_conf=never)) == DECLARED
+    assert how_it_reads(plan(connect_server, tables, tmp_path / "files", "inner", files=1)) == DECLARED
     with mock.patch.object(broadcast_join, "MOST_BROADCAST", 100):
         assert how_it_reads(plan(connect_server, tables, tmp_path / "large", "inner")) == DECLARED
 

@@ -4,8 +4,8 @@ Flink makes a join a broadcast join at run time, once it has seen that a side is
 from what the side wrote on earlier days or what its sources hold today. The large side is then written without hash and
 subpartition, each of its files has one reader, and the join needs no shuffle.
 
-Whether a vertex is right that way is not asked here: the proof says of which inputs the rows may be spread in any way,
-as long as every subtask has all rows of the other partitioned inputs.
+The proof decides where this is right: it names the inputs whose rows may be spread in any way, as long as every subtask
+has all rows of the other partitioned inputs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from airflow_abs.core.decide.spark_tasks import SORTED_IN_MEMORY
 from airflow_abs.core.durability.prediction import ROWS_OVER_FILES
 from airflow_abs.core.graph.job_graph import JobEdge, JobGraph, Region
-from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.graph.partitioning import PARTITIONED, Partitioning
 from airflow_abs.core.wording import format_bytes
 
 MOST_BROADCAST = SORTED_IN_MEMORY // ROWS_OVER_FILES
@@ -26,8 +26,6 @@ _BYTES_OF_A_VALUE = 16
 """Of a number in a hash table of rows, about; a dictionary makes files of long texts far smaller than this."""
 WORTH_BYTES = 64 * 2**20
 """Bytes of the large side from which on hashing it costs seconds."""
-
-_PARTITIONED = (Partitioning.HASH, Partitioning.REBALANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ def _has_other_reader(graph: JobGraph, edge: JobEdge) -> bool:
 
 
 def _of_region(region: Region, spread: Collection[JobEdge], outputs: Mapping[str, int]) -> BroadcastJoin | None:
-    partitioned = [edge for edge in region.inputs if edge.partitioning in _PARTITIONED]
+    partitioned = [edge for edge in region.inputs if edge.partitioning in PARTITIONED]
     if len(partitioned) < 2 or region.single_subtask_reason is not None or region.parallelism is not None:
         return None
     large = max((edge for edge in partitioned if edge in spread), key=lambda edge: outputs[edge.producer], default=None)

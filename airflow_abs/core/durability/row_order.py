@@ -14,7 +14,7 @@ from airflow_abs.core.decide.parallelism import divide_up
 from airflow_abs.core.decide.region_decision import decide_region
 from airflow_abs.core.decide.region_inputs import BlockingInput, RegionOptions, SourceInput
 from airflow_abs.core.graph.job_graph import Region
-from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.graph.partitioning import PARTITIONED, Partitioning
 from airflow_abs.core.wording import format_count
 
 MOST_READERS = 6
@@ -63,7 +63,7 @@ def choose_row_order(readers: int | None) -> RowOrder:
 
 def reads_ranges(region: Region) -> bool:
     """Whether each of its subtasks reads a range of subpartitions."""
-    return any(edge.partitioning in (Partitioning.HASH, Partitioning.REBALANCE) for edge in region.inputs)
+    return any(edge.partitioning in PARTITIONED for edge in region.inputs)
 
 
 def expect_readers(region: Region, day: DaysBytes, options: RegionOptions) -> int:

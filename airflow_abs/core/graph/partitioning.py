@@ -17,6 +17,10 @@ class Partitioning(StrEnum):
     INFERRED = "inferred"  # one of the others, that `plan` finds out; no edge of a plan is so
 
 
+PARTITIONED = (Partitioning.HASH, Partitioning.REBALANCE)
+"""Each subtask reads a range of subpartitions."""
+
+
 def describe_edge(partitioning: Partitioning, keys: Sequence[str] = (), *, inferred: bool = False) -> str:
     """``broadcast``, ``hash(customer_id)``, ``hash(customer_id), inferred``."""
     how = f"{partitioning}({', '.join(keys)})" if keys else str(partitioning)

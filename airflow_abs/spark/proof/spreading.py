@@ -26,12 +26,10 @@ from collections.abc import Collection, Mapping
 
 from airflow_abs.core.expect.expectations import unique_keys
 from airflow_abs.core.graph.job_graph import Region
-from airflow_abs.core.graph.partitioning import Partitioning
+from airflow_abs.core.graph.partitioning import PARTITIONED
 from airflow_abs.spark.non_repeatable import find_non_repeatable
 from airflow_abs.spark.proof.prover import Prover, marker_name
 from airflow_abs.spark.proof.refusals import Refusal
-
-_PARTITIONED = (Partitioning.HASH, Partitioning.REBALANCE)
 
 
 def find_spreads(prover: Prover, region: Region, exempt: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -46,7 +44,7 @@ def find_spreads(prover: Prover, region: Region, exempt: Mapping[str, str | None
         marker_name("divided", placeholder): placeholder
         for name in region.vertices
         for placeholder, edge in prover.compiled[name].inputs.items()
-        if edge.partitioning in _PARTITIONED
+        if edge.partitioning in PARTITIONED
     }
     why = next((why for name in region.vertices if (why := _unfit(prover, name, exempt[name])) is not None), None)
     if why is not None:
